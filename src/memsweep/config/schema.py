@@ -1,0 +1,350 @@
+"""A trial's configuration as types: what Hydra composed, checked and frozen.
+
+Each class checks only itself; it reads no environment, disk, network or device.  Whether this machine
+can run a trial is asked before launch (`memsweep.technique.compatibility`).
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from memsweep.errors import ConfigError
+
+
+class DataKind(StrEnum):
+    """What a row of the data must hold.  Source: trl==1.16.0 docs, dataset formats."""
+
+    PROMPT_COMPLETION = "prompt_completion"
+    PREFERENCE = "preference"
+    UNPAIRED_PREFERENCE = "unpaired_preference"
+    PROMPT_ONLY = "prompt_only"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenOption:
+    """One technique's option, with its parameters.
+
+    Attributes:
+        option: The option's name; `baseline` is always one.
+        parameters: Parameter to value; all that the option declares.
+    """
+
+    option: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerConfig:
+    """Which TRL trainer, and the work that every trial of a study does.
+
+    Attributes:
+        name: Module of `memsweep.trainers`.
+        data: What a row of the data must hold.
+        batch: Source examples per optimizer step: micro-batch times accumulation.  Techniques may split
+            it differently, never change it.
+        completion_tokens: Longest completion an online trainer generates; None for the others.
+        arguments: Fields of the trainer's TRL config class that every trial gets.
+    """
+
+    name: str
+    data: DataKind
+    batch: int
+    completion_tokens: int | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise ConfigError(f"trainer.batch must be at least 1, got {self.batch}")
+
+
+class ModelSource(StrEnum):
+    """Where a model comes from."""
+
+    GEOMETRY = "geometry"
+    PATH = "path"
+    HUB = "hub"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """The model to train.
+
+    Attributes:
+        name: What reports call it; the repository's name when `source` is hub.
+        source: `geometry` (random weights: neither speed nor memory depends on their values), `path`
+            (a local folder) or `hub`.
+        geometry: Fields of the transformers config, `model_type` among them, when `source` is geometry.
+        path: The folder, when `source` is path.
+        revision: Of the hub's repository; None means its default.
+    """
+
+    name: str
+    source: ModelSource
+    geometry: Mapping[str, Any] = field(default_factory=dict)
+    path: str | None = None
+    revision: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.source is ModelSource.GEOMETRY and "model_type" not in self.geometry:
+            raise ConfigError("model.geometry must name a model_type, e.g. qwen2 (see conf/model/small.yaml)")
+        if self.source is ModelSource.PATH and not self.path:
+            raise ConfigError("model=path needs a folder: model.path=/path/to/model")
+        if self.source is ModelSource.HUB and not self.name:
+            raise ConfigError("model=hub needs a repository: model.name=organization/model")
+
+
+class DatasetSource(StrEnum):
+    """Where the data come from."""
+
+    EMBEDDED = "embedded"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    CSV = "csv"
+    HUB = "hub"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetConfig:
+    """The data to train on.
+
+    Attributes:
+        name: What reports call it; the repository's name when `source` is hub.
+        source: `embedded` (the running Python's documentation) or a kind of file, or `hub`.
+        path: The file, or a folder of such files.
+        split: Of the hub's repository.
+    """
+
+    name: str
+    source: DatasetSource
+    path: str | None = None
+    split: str = "train"
+
+    def __post_init__(self) -> None:
+        files = {DatasetSource.JSONL, DatasetSource.PARQUET, DatasetSource.CSV}
+        if self.source in files and not self.path:
+            raise ConfigError(f"dataset={self.source} needs a file: dataset.path=/path/to/data.{self.source}")
+        if self.source is DatasetSource.HUB and not self.name:
+            raise ConfigError("dataset=hub needs a repository: dataset.name=organization/data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardConfig:
+    """How an online trainer scores completions.  Other trainers ignore it.
+
+    Attributes:
+        name: Function of `memsweep.trainers.rewards`.
+        arguments: What that function is called with, beside the completions.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureConfig:
+    """How long to measure.
+
+    Attributes:
+        name: What reports call it.
+        probe_examples: Source examples that every trial trains on, over and over; a pass is all of them
+            once.  Chosen at even quantiles of length, so that short and long ones are both there.
+        warm_up_passes: Passes that are not counted.  Peak memory is taken over them too.
+        measured_passes: Passes that are counted.
+        precision: Stated to the reader, in words.
+    """
+
+    name: str
+    probe_examples: int
+    warm_up_passes: int
+    measured_passes: int
+    precision: str
+
+    def __post_init__(self) -> None:
+        for name in ("probe_examples", "warm_up_passes", "measured_passes"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"measure.{name} must be at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetConfig:
+    """The memory that a trial may take.
+
+    Attributes:
+        name: What reports call it.
+        memory_bytes: The ceiling; None means all there is.
+    """
+
+    name: str
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes is not None and self.memory_bytes < 1:
+            raise ConfigError(f"budget.memory_bytes must be at least 1, got {self.memory_bytes}")
+
+
+class Device(StrEnum):
+    """What a trial computes on."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchConfig:
+    """How a trial is started.
+
+    Attributes:
+        name: What reports call it.
+        device: `auto` takes CUDA where there is one.
+        threads: Compute threads of a trial on a CPU; 0 means one per core.
+        timeout_seconds: A trial that takes longer is ended.
+        environment: Variables that every trial's process gets.
+    """
+
+    name: str
+    device: Device
+    threads: int
+    timeout_seconds: float
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.threads < 0:
+            raise ConfigError(f"launch.threads must be at least 0, got {self.threads}")
+        if self.timeout_seconds <= 0:
+            raise ConfigError(f"launch.timeout_seconds must be positive, got {self.timeout_seconds}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialConfig:
+    """All that one trial is asked to do.
+
+    Attributes:
+        trainer: Which TRL trainer, and its work.
+        model: The model to train.
+        dataset: The data to train on.
+        reward: How completions are scored, for online trainers.
+        technique: Technique to its chosen option, complete.
+        measure: How long to measure.
+        budget: The memory that the trial may take.
+        launch: How it is started.
+        seed: Of everything random.
+    """
+
+    trainer: TrainerConfig
+    model: ModelConfig
+    dataset: DatasetConfig
+    reward: RewardConfig
+    technique: Mapping[str, ChosenOption]
+    measure: MeasureConfig
+    budget: BudgetConfig
+    launch: LaunchConfig
+    seed: int = 0
+
+
+T = TypeVar("T")
+
+
+def from_mapping(kind: type[T], data: Mapping[str, Any], where: str = "") -> T:
+    """Return `data` as a `kind`, every problem in it reported at once.
+
+    Args:
+        kind: One of the dataclasses above.
+        data: Plain mappings and values, as `OmegaConf.to_container` gives them.
+        where: Dotted path of `data` in the whole config, for messages.
+
+    Raises:
+        ConfigError: For unknown and missing keys, wrong types, and what a class refuses.
+    """
+    problems: list[str] = []
+    value = _convert(kind, data, where, problems)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return typing.cast(T, value)
+
+
+def trial_config(data: Mapping[str, Any]) -> TrialConfig:
+    """Return the trial that a composed config asks for.
+
+    Args:
+        data: The whole composed config as plain mappings; keys that a trial does not read (`tracking`,
+            `hydra`) are ignored.
+
+    Raises:
+        ConfigError: All problems at once.
+    """
+    known = {entry.name for entry in fields(TrialConfig)}
+    relevant = {key: value for key, value in data.items() if key in known}
+    techniques = {}
+    for name, node in dict(relevant.get("technique") or {}).items():
+        parameters = dict(node)
+        techniques[name] = {"option": parameters.pop("option", None), "parameters": parameters}
+    relevant["technique"] = techniques
+    return from_mapping(TrialConfig, relevant)
+
+
+def _convert(kind: Any, value: Any, where: str, problems: list[str]) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        (kind,) = [argument for argument in arguments if argument is not type(None)]
+        return _convert(kind, value, where, problems)
+    if is_dataclass(kind):
+        return _convert_dataclass(kind, value, where, problems)
+    if origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        if not isinstance(value, Mapping):
+            problems.append(f"{where} must be a mapping, got {value!r}")
+            return {}
+        return {str(k): _convert(arguments[1], v, f"{where}.{k}", problems) for k, v in value.items()}
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        try:
+            return kind(value)
+        except ValueError:
+            problems.append(f"{where} must be one of {', '.join(kind)}, got {value!r}")
+            return None
+    return _convert_scalar(kind, value, where, problems)
+
+
+def _convert_scalar(kind: type, value: Any, where: str, problems: list[str]) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool):
+        return value
+    problems.append(f"{where} must be {kind.__name__}, got {value!r}")
+    return value
+
+
+def _convert_dataclass(kind: Any, value: Any, where: str, problems: list[str]) -> Any:
+    if not isinstance(value, Mapping):
+        problems.append(f"{where or 'the config'} must be a mapping, got {value!r}")
+        return None
+    hints = typing.get_type_hints(kind)
+    known = {entry.name: entry for entry in fields(kind)}
+    prefix = f"{where}." if where else ""
+    count = len(problems)
+    problems.extend(
+        f"{prefix}{key} is not a setting; allowed here: {', '.join(known)}"
+        for key in value
+        if key not in known
+    )
+    converted = {}
+    for name, entry in known.items():
+        if name in value:
+            converted[name] = _convert(hints[name], value[name], prefix + name, problems)
+        elif entry.default is MISSING and entry.default_factory is MISSING:
+            problems.append(f"{prefix}{name} is missing")
+    if len(problems) > count:
+        return None
+    try:
+        return kind(**converted)
+    except ConfigError as error:
+        problems.append(str(error))
+        return None

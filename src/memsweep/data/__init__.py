@@ -1,0 +1,1 @@
+"""The examples that a trial trains on."""

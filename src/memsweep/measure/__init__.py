@@ -1,0 +1,1 @@
+"""The instruments: real trained tokens per second, and peak memory."""

@@ -1,0 +1,1 @@
+"""Dominance and hypervolume: what is worth having among finished trials."""

@@ -1,0 +1,147 @@
+"""A finished trial: what outcome.json holds, and the line that results.jsonl has of it.
+
+`TrialRecord` is what the trial's own process knows (or the controller, when the process could not
+speak any more).  `TrialResult` adds what only the study knows: number, choice, objectives, feasibility,
+front.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memsweep.record.folder import TrialFolder, read_json, write_json
+from memsweep.record.outcome import Outcome, from_mapping, to_mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """What outcome.json holds.
+
+    Attributes:
+        outcome: How the trial ended.
+        seconds: Seconds spent in each phase, by the names of `Phase`.
+        versions: Package to version, of those that can change a result.
+        effective_hash: Hash of what was in force; None when the trial did not get that far.
+        facts: Anything else worth keeping: device, threads, rows of the data, parameters trained.
+    """
+
+    outcome: Outcome
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    effective_hash: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: TrialFolder) -> None:
+        """Write outcome.json durably: this is the trial's commit point."""
+        data = {
+            "outcome": to_mapping(self.outcome),
+            "seconds": dict(self.seconds),
+            "versions": dict(self.versions),
+            "effective_hash": self.effective_hash,
+            "facts": dict(self.facts),
+        }
+        write_json(folder.outcome, data, durable=True)
+
+    @classmethod
+    def read(cls, folder: TrialFolder) -> TrialRecord:
+        """Return what `write` wrote.
+
+        Raises:
+            FileNotFoundError: If the trial has no outcome.
+            ValueError: If the file does not hold one; the message names it.
+        """
+        data = read_json(folder.outcome)
+        try:
+            return cls(
+                outcome=from_mapping(data["outcome"]),
+                seconds=data.get("seconds", {}),
+                versions=data.get("versions", {}),
+                effective_hash=data.get("effective_hash"),
+                facts=data.get("facts", {}),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{folder.outcome} holds no outcome: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """One line of results.jsonl.
+
+    Attributes:
+        number: The trial's number; its folder is `trials/<number>`.
+        outcome: How it ended.
+        choice: Technique to option, complete; empty for an app without techniques.
+        parameters: Every searched key to its value, as typed.
+        overrides: What was passed to the trial, in order.
+        objectives: Name to value; empty unless measured or reused.
+        measures: Name to value; empty unless something was measured.
+        constraints: Name to violation: feasible when <= 0; empty unless measured or reused.
+        feasible: Measured (or reused), and every constraint holds.
+        on_front: Feasible, and no other feasible trial dominates it.
+        requested_hash: Hash of what was asked for.
+        effective_hash: Hash of what was in force; None when the trial did not get that far.
+        changes: What the choice changes beside speed and memory, sorted; empty when nothing.
+        reused_from: Number of the trial whose measures these are; None when its own.
+        seconds: Seconds by phase, and `total`.
+        versions: Package to version.
+    """
+
+    number: int
+    outcome: Outcome
+    choice: Mapping[str, str]
+    parameters: Mapping[str, str]
+    overrides: tuple[str, ...]
+    objectives: Mapping[str, float]
+    measures: Mapping[str, float]
+    constraints: Mapping[str, float]
+    feasible: bool
+    on_front: bool
+    requested_hash: str
+    effective_hash: str | None
+    changes: tuple[str, ...]
+    reused_from: int | None
+    seconds: Mapping[str, float]
+    versions: Mapping[str, str]
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return JSON-ready data, one key an attribute."""
+        data = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        return {**data, "outcome": to_mapping(self.outcome)}
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, Any]) -> TrialResult:
+        """Return what `to_mapping` made `data` from."""
+        facts = dict(data)
+        facts["outcome"] = from_mapping(facts["outcome"])
+        facts["overrides"] = tuple(facts["overrides"])
+        facts["changes"] = tuple(facts["changes"])
+        return cls(**facts)
+
+    @property
+    def label(self) -> str:
+        """The choice in a few words: `packing=bfd adapter=lora r=16`, or `baseline`."""
+        options = [f"{name}={option}" for name, option in self.choice.items() if option != "baseline"]
+        others = [
+            f"{key.rsplit('.', 1)[-1]}={value}"
+            for key, value in self.parameters.items()
+            if not key.startswith("technique/")
+        ]
+        return " ".join(options + others) or "baseline"
+
+    @property
+    def command(self) -> str:
+        """The command that repeats this trial alone."""
+        return shlex.join(["python", "train.py", *self.overrides])
+
+
+def read_results(path: Path) -> tuple[TrialResult, ...]:
+    """Return the trials that a results.jsonl holds, in its order."""
+    import json
+
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(TrialResult.from_mapping(json.loads(line)) for line in lines if line.strip())

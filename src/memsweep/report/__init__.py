@@ -1,0 +1,1 @@
+"""Finished trials as text, page and Weights & Biases runs."""

@@ -1,0 +1,1 @@
+"""The techniques under conf/technique: what they are, which go together, what they set."""

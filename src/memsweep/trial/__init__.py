@@ -1,0 +1,1 @@
+"""One trial in its own process: started, watched, ended, and what it did there."""

@@ -1,0 +1,46 @@
+"""Numbers as people read them.  The only place that rounds.
+
+Inside the package bytes are `int`, times are seconds and rates are per second; text is made here.
+"""
+
+from __future__ import annotations
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def bytes_text(n_bytes: float) -> str:
+    """Return `n_bytes` in the largest binary unit that keeps it at or above one."""
+    for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if abs(n_bytes) >= size:
+            return f"{n_bytes / size:,.1f} {unit}"
+    return f"{n_bytes:,.0f} B"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration: `0.31 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def rate_text(per_second: float, noun: str = "tokens") -> str:
+    """Return a rate: `1,172 tokens/s`."""
+    return f"{per_second:,.0f} {noun}/s" if per_second >= 100 else f"{per_second:,.1f} {noun}/s"
+
+
+def measure_text(name: str, value: float) -> str:
+    """Return a measure with the unit that its name ends in: `_bytes`, `_seconds`, `_per_second`."""
+    if name.endswith("_bytes"):
+        return bytes_text(value)
+    if name.endswith("_per_second"):
+        return rate_text(value, name.removesuffix("_per_second").replace("_", " "))
+    if name.endswith("_seconds"):
+        return seconds_text(value)
+    if name.endswith(("_ratio", "_share")):
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"

@@ -1,0 +1,65 @@
+"""conf/ made known to Hydra: every group option in its ConfigStore, read once.
+
+Why not Hydra's own search path: the files of conf/technique hold prose and rules that no composed config
+should carry, a new technique folder must join the defaults list by itself, and a sweep composes a config
+for every trial without parsing YAML again.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+
+from memsweep.errors import CatalogueError
+from memsweep.technique.catalogue import Catalogue, read_catalogue
+from memsweep.technique.option import BASELINE
+from memsweep.technique.yaml_text import parse_yaml
+
+CONFIG_NAME = "config"
+_HEADER = re.compile(r"^#\s*@package\s+(\S+)\s*$", re.MULTILINE)
+_TECHNIQUE = "technique"
+
+
+def register(conf_folder: Path) -> Catalogue:
+    """Store everything under `conf_folder` in Hydra's ConfigStore.
+
+    Args:
+        conf_folder: Holds config.yaml and the group folders.
+
+    Returns:
+        The techniques found there.
+
+    Raises:
+        CatalogueError: If files there cannot be meant; all problems of the techniques at once.
+    """
+    catalogue = read_catalogue(conf_folder)
+    store = ConfigStore.instance()
+    for file in sorted(conf_folder.rglob("*.yaml")):
+        group = file.parent.relative_to(conf_folder).as_posix()
+        if group.split("/")[0] == _TECHNIQUE:
+            continue
+        node, package = _read(file)
+        store.store(name=file.stem, node=node, group=None if group == "." else group, package=package)
+    for technique in catalogue.techniques.values():
+        for option in technique.options.values():
+            node = {"option": option.name, **option.defaults()}
+            store.store(name=option.name, node=node, group=f"{_TECHNIQUE}/{technique.name}")
+    baselines = {"defaults": [{name: BASELINE} for name in catalogue.techniques]}
+    store.store(name=BASELINE, node=baselines, group=_TECHNIQUE)
+    return catalogue
+
+
+def _read(file: Path) -> tuple[dict[str, Any], str | None]:
+    """Return what a file holds, and the package that its first comment asks for."""
+    text = file.read_text(encoding="utf-8")
+    try:
+        node = parse_yaml(text)
+    except ValueError as error:
+        raise CatalogueError(f"{file}: {error}") from error
+    if not isinstance(node, dict | None):
+        raise CatalogueError(f"{file} must hold a mapping, got {type(node).__name__}")
+    header = _HEADER.search(text)
+    return node or {}, header.group(1) if header else None

@@ -1,0 +1,263 @@
+"""Which rules a choice breaks: all of them at once, each as a sentence that teaches.
+
+The rules are data (conf/technique); here they are judged against one trainer on one machine.  What does
+not depend on the choice is settled once, so that a sweep can ask about every cell of its space.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from memsweep import machine
+from memsweep.config.schema import ChosenOption, Device
+from memsweep.technique.catalogue import Catalogue
+from memsweep.technique.option import BASELINE, Changes, Option, Parameter, Rule, RuleKind, one_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What the rules are judged against, beside the choice itself.
+
+    Attributes:
+        trainer: The trainer's name.
+        device: `cpu` or `cuda`.
+        versions: Installed package to version; what is not there is not installed.
+        numbers: Numbers of the configuration that rules are about: `batch`.
+        compute_capability: Of the CUDA device, e.g. 9.0; None when unknown, which breaks no rule.
+        network: Whether something can be downloaded.
+        several_processes: Whether the launch can give a trial more than one process.
+    """
+
+    trainer: str
+    device: str
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    numbers: Mapping[str, int] = field(default_factory=dict, hash=False)
+    compute_capability: float | None = None
+    network: bool = True
+    several_processes: bool = False
+
+
+def circumstances_here(
+    trainer: str, asked: Device, catalogue: Catalogue, batch: int | None = None
+) -> Circumstances:
+    """Return the circumstances of a trial on this machine.
+
+    Args:
+        trainer: The trainer's name.
+        asked: `launch.device`.
+        catalogue: Which packages matter.
+        batch: `trainer.batch`; rules about it are not judged without.
+    """
+    options = [option for technique in catalogue.techniques.values() for option in technique.options.values()]
+    packages = {Requirement(text).name for option in options for text in option.needs.packages}
+    packages |= {name for option in options for rule in option.rules for name in rule.versions}
+    device, _ = machine.device(asked)
+    return Circumstances(
+        trainer=trainer,
+        device=str(device),
+        versions=machine.package_versions(sorted(packages)),
+        numbers={} if batch is None else {"batch": batch},
+        compute_capability=machine.compute_capability() if device is Device.CUDA else None,
+        network=os.environ.get("HF_HUB_OFFLINE", "").lower() not in ("1", "on", "yes", "true"),
+    )
+
+
+_Facts = Mapping[str, ChosenOption]
+_Check = Callable[[_Facts], str | None]
+
+
+def violations(
+    choice: Mapping[str, ChosenOption], circumstances: Circumstances, catalogue: Catalogue
+) -> tuple[str, ...]:
+    """Return one sentence for each rule that `choice` breaks; empty when it may run.
+
+    Args:
+        choice: Technique to option, complete.
+        circumstances: Trainer and machine.
+        catalogue: Where the rules are.
+    """
+    return rulebook(catalogue, circumstances).violations(choice)
+
+
+def changes(choice: Mapping[str, ChosenOption], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return what `choice` changes beside speed and memory, sorted; empty when nothing."""
+    found: set[str] = set()
+    for technique, chosen in choice.items():
+        found.update(catalogue.option(technique, chosen.option).changes)
+    return tuple(sorted(found - {Changes.NOTHING.value}))
+
+
+@lru_cache(maxsize=16)
+def rulebook(catalogue: Catalogue, circumstances: Circumstances) -> Rulebook:
+    """Return the rules that can be broken under `circumstances`, made once."""
+    return Rulebook(catalogue, circumstances)
+
+
+class Rulebook:
+    """The rules of a catalogue under given circumstances."""
+
+    def __init__(self, catalogue: Catalogue, circumstances: Circumstances) -> None:
+        self._here = circumstances
+        self._catalogue = catalogue
+        self._checks: dict[tuple[str, str], tuple[_Check, ...]] = {
+            (technique.name, option.name): self._compiled(option)
+            for technique in catalogue.techniques.values()
+            for option in technique.options.values()
+        }
+
+    def violations(self, choice: Mapping[str, ChosenOption]) -> tuple[str, ...]:
+        """Return one sentence for each rule that `choice` breaks.
+
+        Raises:
+            UnknownOption: If the choice names what is not in the catalogue.
+        """
+        broken: list[str] = []
+        for technique, chosen in choice.items():
+            checks = self._checks.get((technique, chosen.option))
+            if checks is None:
+                self._catalogue.option(technique, chosen.option)  # raises, and lists what there is
+                continue
+            for check in checks:
+                sentence = check(choice)
+                if sentence is not None:
+                    broken.append(sentence)
+        return tuple(broken)
+
+    def _compiled(self, option: Option) -> tuple[_Check, ...]:
+        checks: list[_Check] = [_always(sentence) for sentence in _unmet(option, self._here)]
+        checks.append(_unknown(option))
+        checks.extend(_value(option, parameter) for parameter in option.parameters.values())
+        checks.extend(self._rule(option, rule) for rule in option.rules if _applies(rule, self._here))
+        return tuple(checks)
+
+    def _rule(self, option: Option, rule: Rule) -> _Check:
+        here, wanted = self._here, rule.kind is RuleKind.REQUIRES
+        alternatives = [tuple(part.values()) for part in rule.any_of]
+
+        def check(choice: _Facts) -> str | None:
+            for conditions in alternatives:
+                for condition in conditions:
+                    if not condition.holds(_fact(condition.key, choice, here), here.numbers):
+                        break
+                else:
+                    return None if wanted else _sentence(option, rule, choice, here)
+            return _sentence(option, rule, choice, here) if wanted else None
+
+        return check
+
+
+def _fact(key: str, choice: _Facts, here: Circumstances) -> Any:
+    """Return the fact that a condition is about; None when the chosen option lacks that parameter."""
+    chosen = choice.get(key)
+    if chosen is not None:
+        return chosen.option
+    if key == "trainer":
+        return here.trainer
+    if key == "device":
+        return here.device
+    technique, _, parameter = key.partition(".")
+    chosen = choice.get(technique)
+    if not parameter:
+        return BASELINE
+    return None if chosen is None else chosen.parameters.get(parameter)
+
+
+def _sentence(option: Option, rule: Rule, choice: _Facts, here: Circumstances) -> str:
+    keys = dict.fromkeys(key for part in rule.any_of for key in part)
+    got = ", ".join(_got(key, choice, here) for key in keys)
+    if rule.kind is RuleKind.EXCLUDES:
+        return f"{option.label} does not go with {got}: {rule.because} ({rule.source})"
+    parts = [" and ".join(c.text(here.numbers) for c in part.values()) for part in rule.any_of]
+    return f"{option.label} needs {', or '.join(parts)}, got {got}: {rule.because} ({rule.source})"
+
+
+def _got(key: str, choice: _Facts, here: Circumstances) -> str:
+    fact = _fact(key, choice, here)
+    if fact is not None:
+        return f"{key}={fact}"
+    technique = key.partition(".")[0]
+    return f"{technique}={_fact(technique, choice, here)}"
+
+
+def _applies(rule: Rule, here: Circumstances) -> bool:
+    if rule.trainers and here.trainer not in rule.trainers:
+        return False
+    for package, specifier in rule.versions.items():
+        installed = here.versions.get(package)
+        if installed is None or not SpecifierSet(specifier).contains(installed, prereleases=True):
+            return False
+    return True
+
+
+def _unmet(option: Option, here: Circumstances) -> list[str]:
+    """Return a sentence for each need of the option that no choice can meet here."""
+    needs, label, sentences = option.needs, option.label, []
+    support = option.support
+    if support is not None and here.trainer not in support.allowed:
+        allowed = one_of(support.allowed)
+        why = f"{support.because} ({support.source})"
+        sentences.append(f"{label} needs trainer={allowed}, got trainer={here.trainer}: {why}")
+    if needs.device not in ("any", here.device):
+        sentences.append(f"{label} needs device={needs.device}, got device={here.device}: {_WHY_DEVICE}")
+    for text in needs.packages:
+        sentence = _missing(label, text, here.versions)
+        sentences.extend([sentence] if sentence else [])
+    least, has = needs.min_compute_capability, here.compute_capability
+    if here.device == "cuda" and least is not None and has is not None and has < least:
+        sentences.append(f"{label} needs compute capability {least:.1f} or more, got {has:.1f}")
+    if needs.network and not here.network:
+        sentences.append(f"{label} needs the network, which is switched off (HF_HUB_OFFLINE): it downloads")
+    if needs.several_processes and not here.several_processes:
+        sentences.append(
+            f"{label} needs several processes a trial: this version starts one, so not offered yet"
+        )
+    return sentences
+
+
+_WHY_DEVICE = "it acts on an accelerator only; see launch.device"
+
+
+def _missing(label: str, text: str, versions: Mapping[str, str]) -> str | None:
+    wanted = Requirement(text)
+    installed = versions.get(wanted.name)
+    if installed is None:
+        return f"{label} needs the package {text}, which is not installed"
+    if wanted.specifier.contains(installed, prereleases=True):
+        return None
+    return f"{label} needs the package {text}, got {wanted.name} {installed}"
+
+
+def _always(sentence: str) -> _Check:
+    return lambda _: sentence
+
+
+def _unknown(option: Option) -> _Check:
+    """Return a check of the names of the parameters."""
+    known, listed = set(option.parameters), ", ".join(option.parameters) or "none"
+
+    def check(choice: _Facts) -> str | None:
+        given = choice[option.technique].parameters
+        unknown = [name for name in given if name not in known] if given else []
+        if not unknown:
+            return None
+        return f"{option.label} has no parameter {', '.join(unknown)}; it has {listed}"
+
+    return check
+
+
+def _value(option: Option, parameter: Parameter) -> _Check:
+    """Return a check of one parameter's value."""
+
+    def check(choice: _Facts) -> str | None:
+        value = choice[option.technique].parameters.get(parameter.name, parameter.default)
+        problem = parameter.problem(value)
+        return problem and f"{option.label}: technique.{option.technique}.{parameter.name} {problem}"
+
+    return check

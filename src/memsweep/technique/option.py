@@ -1,0 +1,296 @@
+"""What one file of conf/technique says, as types: option, parameter, rule, need.
+
+These classes hold; `reading` makes them from YAML, `compatibility` judges with them and `settings` merges
+what they set.  None of them knows a technique by name.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+BASELINE = "baseline"
+"""The option that every technique has: what TRL does when nothing is asked."""
+
+
+class Seam(StrEnum):
+    """The places where an option's settings may enter a trial; there are no others.
+
+    Attributes:
+        MODEL: How the model is loaded: `from_pretrained` arguments, and `quantization`.
+        TRAINER: Fields of the trainer's TRL config class.
+        ADAPTER: `type`, and fields of that PEFT config class.
+        ENVIRONMENT: Variables of the trial's process, in place before any library reads them.
+        LAUNCH: How the trial's processes are started.
+    """
+
+    MODEL = "model"
+    TRAINER = "trainer"
+    ADAPTER = "adapter"
+    ENVIRONMENT = "environment"
+    LAUNCH = "launch"
+
+
+class Saves(StrEnum):
+    """What an option needs less of."""
+
+    WEIGHTS = "weights"
+    GRADIENTS = "gradients"
+    OPTIMIZER = "optimizer"
+    ACTIVATIONS = "activations"
+    FRAGMENTATION = "fragmentation"
+    NOTHING = "nothing"
+
+
+class Changes(StrEnum):
+    """What an option changes beside speed and memory: fronts are fair only among equals in this.
+
+    Attributes:
+        NOTHING: The same numbers, but for the order of summation.
+        NUMERICS: Other rounding, or other arithmetic: another optimizer, another engine for generation.
+        BATCH: Which examples share an optimizer step.
+        TRAINED_PARAMETERS: Which parameters are trained.
+        DATA: Which tokens are trained on.
+    """
+
+    NOTHING = "nothing"
+    NUMERICS = "numerics"
+    BATCH = "batch"
+    TRAINED_PARAMETERS = "trained_parameters"
+    DATA = "data"
+
+
+class RuleKind(enum.Enum):
+    """Whether a rule's condition must hold or must not."""
+
+    REQUIRES = "requires"
+    EXCLUDES = "excludes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A number or word that an option lets a person choose; at `technique.<folder>.<name>`.
+
+    Attributes:
+        name: As in the settings: `${name}`.
+        default: The value when nothing is asked; its type is the parameter's type.
+        search: Values that a space tries; empty when a space leaves it alone.
+        help: What it does, in a few words.
+        minimum: Least legal value; None when there is no least.
+        maximum: Greatest legal value; None when there is no greatest.
+    """
+
+    name: str
+    default: bool | int | float | str
+    search: tuple[bool | int | float | str, ...]
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def problem(self, value: object) -> str | None:
+        """Say in half a sentence what is wrong with `value`; None when nothing is."""
+        kind = type(self.default)
+        fits = isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
+        if not fits or (isinstance(value, bool) and kind is not bool):
+            return f"must be {kind.__name__}, got {value!r}"
+        if self.minimum is not None and value < self.minimum:  # type: ignore[operator]
+            return f"must be at least {self.minimum:g}, got {value!r}"
+        if self.maximum is not None and value > self.maximum:  # type: ignore[operator]
+            return f"must be at most {self.maximum:g}, got {value!r}"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A claim about one fact: a technique's option, a parameter, the trainer, or the device.
+
+    Attributes:
+        key: `adapter` (its option), `truncation.max_length` (a parameter), `trainer` or `device`.
+        allowed: The claim is that the fact is one of these; empty when it is about something else.
+        other_than: The claim is that the fact is none of these.  The catalogue turns it into `allowed`,
+            so that a message can list what there is.
+        at_least: The claim is that the fact is a number not below this.
+        at_most: The claim is that the fact is a number not above this.
+        divides: The claim is that the fact divides this number of the circumstances: `batch`.
+    """
+
+    key: str
+    allowed: tuple[Any, ...] = ()
+    other_than: tuple[Any, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    divides: str | None = None
+
+    def holds(self, fact: object, numbers: Mapping[str, int]) -> bool:
+        """Tell whether `fact` is as claimed.  A fact that does not exist (None) is not.
+
+        Args:
+            fact: The option, parameter, trainer or device; None when the chosen option lacks it.
+            numbers: Numbers of the circumstances; what is not among them is not judged.
+        """
+        if self.allowed:
+            return fact in self.allowed
+        if not isinstance(fact, (int, float)):
+            return False
+        if self.divides is not None:
+            whole = numbers.get(self.divides)
+            return whole is None or whole % fact == 0
+        above = self.at_least is None or fact >= self.at_least
+        return above and (self.at_most is None or fact <= self.at_most)
+
+    def text(self, numbers: Mapping[str, int]) -> str:
+        """The claim in words: `adapter=dora or lora`, `truncation.max_length at least 64`."""
+        if self.allowed:
+            return f"{self.key}={one_of(self.allowed)}"
+        if self.divides is not None:
+            return f"{self.key} to divide {self.divides} ({numbers.get(self.divides)})"
+        bounds = (("at least", self.at_least), ("at most", self.at_most))
+        return f"{self.key} " + " and ".join(
+            f"{word} {bound:g}" for word, bound in bounds if bound is not None
+        )
+
+
+def one_of(values: Iterable[Any]) -> str:
+    """Return values as people list them: `dora, lora or vera`; words are sorted, numbers are not."""
+    listed = list(values)
+    texts = [str(value) for value in listed]
+    if all(isinstance(value, str) for value in listed):
+        texts.sort()
+    return " or ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else "".join(texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A declared demand of one option on the rest of a trial.
+
+    Attributes:
+        kind: Whether the condition must hold (requires) or must not (excludes).
+        any_of: Alternatives, each a mapping of key to condition of which all must hold; the condition
+            is that one alternative does.
+        because: Why, in words that fit after a colon.
+        source: Where that is known from.
+        trainers: The rule is one for these trainers only; empty means all.
+        versions: Package to version specifier: the rule is one for these versions only.
+    """
+
+    kind: RuleKind
+    any_of: tuple[Mapping[str, Condition], ...]
+    because: str
+    source: str
+    trainers: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What an option needs of the machine.
+
+    Attributes:
+        packages: Requirements as pip takes them: `bitsandbytes`, `kernels>=0.18`.
+        device: `any` or `cuda`.
+        min_compute_capability: Of the CUDA device, e.g. 9.0; None means any.
+        network: Whether it downloads something when a trial runs.
+        several_processes: Whether a trial needs more than one process.
+        verified: On what its effect was seen: `cpu`, `hardware`, or `source` (read, not run).
+    """
+
+    packages: tuple[str, ...] = ()
+    device: str = "any"
+    min_compute_capability: float | None = None
+    network: bool = False
+    several_processes: bool = False
+    verified: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    """The trainers that an option works in.
+
+    Attributes:
+        allowed: Their names.
+        because: What happens in the others.
+        source: Where that is known from.
+    """
+
+    allowed: tuple[str, ...]
+    because: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equivalence:
+    """A declared equality: this option asks for what another of the technique asks for.
+
+    Attributes:
+        option: The other option.
+        trainers: Where it is one; empty means everywhere.
+        parameters: It is one only at these values.
+        when: It is one only where each of these techniques has one of these options.
+    """
+
+    option: str
+    trainers: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One file of conf/technique.
+
+    Attributes:
+        technique: Its folder.
+        name: Its file, without `.yaml`.
+        summary: What it does, in one sentence.
+        saves: What it needs less of.
+        costs: What it costs, in words.
+        source: Where it is described.
+        changes: What it changes beside speed and memory.
+        needs: What it needs of the machine.
+        support: The trainers it works in; None means all.
+        rules: What it requires and excludes.
+        parameters: Name to parameter.
+        settings: Seam to settings, for every trainer.
+        settings_by_trainer: Trainer to seam to settings, beside `settings`.
+        same_as: Declared equalities.
+    """
+
+    technique: str
+    name: str
+    summary: str
+    saves: tuple[str, ...]
+    costs: str
+    source: str
+    changes: tuple[str, ...]
+    needs: Needs = field(default_factory=Needs)
+    support: Support | None = None
+    rules: tuple[Rule, ...] = ()
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings_by_trainer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    same_as: tuple[Equivalence, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """`adapter=lora`."""
+        return f"{self.technique}={self.name}"
+
+    def defaults(self) -> dict[str, Any]:
+        """Return every parameter with its default."""
+        return {name: parameter.default for name, parameter in self.parameters.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Technique:
+    """One folder of conf/technique.
+
+    Attributes:
+        name: The folder's name.
+        options: Name to option, `baseline` first.
+    """
+
+    name: str
+    options: Mapping[str, Option]

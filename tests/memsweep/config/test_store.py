@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+
+from memsweep.config.store import register
+from memsweep.errors import CatalogueError
+
+PROSE = "summary: Does it.\nsaves: nothing\ncosts: nothing\nsource: arXiv:0000.00000\nchanges: nothing\n"
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Iterator[Path]:
+    files = {
+        "config.yaml": "defaults: [technique: baseline, model: small, extra: null, _self_]\nseed: 0\n",
+        "model/small.yaml": "# A comment.\n# @package inner.model\nsize: 1\n",
+        "extra/empty.yaml": "# Nothing.\n",
+        "technique/packing/baseline.yaml": PROSE,
+        "technique/packing/bfd.yaml": PROSE + "parameters: {n: {default: 2, help: number}}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    Plugins.instance()  # its scan stores into ConfigStore, once a process: it must not be undone
+    store = ConfigStore.instance()
+    before = copy.deepcopy(store.repo)
+    yield tmp_path
+    store.repo = before
+
+
+def test_every_file_is_an_option_and_every_technique_joins_the_defaults(conf: Path) -> None:
+    catalogue = register(conf)
+
+    with initialize(version_base="1.3", config_path=None):
+        config = compose(
+            "config", overrides=["technique/packing=bfd", "technique.packing.n=3", "extra=empty"]
+        )
+
+    assert config == {
+        "technique": {"packing": {"option": "bfd", "n": 3}},
+        "inner": {"model": {"size": 1}},
+        "extra": {},
+        "seed": 0,
+    }
+    assert list(catalogue.techniques) == ["packing"]
+
+
+def test_registering_twice_is_registering_once(conf: Path) -> None:
+    register(conf)
+    first = ConfigStore.instance().list("technique/packing")
+    register(conf)
+
+    assert ConfigStore.instance().list("technique/packing") == first == ["baseline.yaml", "bfd.yaml"]
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [1\n"])
+def test_a_file_that_is_no_mapping_is_named(conf: Path, text: str) -> None:
+    (conf / "model" / "small.yaml").write_text(text)
+
+    with pytest.raises(CatalogueError, match=r"small\.yaml"):
+        register(conf)

@@ -1,0 +1,66 @@
+# Needs Python >= 3.11 and nothing else.  `make` alone lists the targets.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The first of these that runs and is new enough; another one: make PYTHON=/path/to/python3.12 sweep
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+VENV ?= .venv
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUNBUFFERED := 1
+
+.PHONY: help install sweep test test-all lint bench lock clean
+
+help:  ## List the targets
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+	@echo "For example: make sweep ARGS='trainer=dpo hydra.sweeper.n_trials=40'"
+
+install: $(STAMP)  ## Make .venv and install into it what requirements.lock lists (other targets do it by themselves)
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "memsweep needs Python 3.11 or newer, and found none. \
+	Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	echo "memsweep needs Python 3.11 or newer; PYTHON=$(PYTHON) is not." >&2; exit 1; }
+	@echo "Installing into $(VENV): about a minute, more where packages must be downloaded first"
+	"$(PYTHON)" -m venv $(VENV)
+	$(RUN) -m pip install -qq --requirement requirements.lock
+	$(RUN) -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+sweep: $(STAMP)  ## Sweep the techniques on this machine and print the Pareto front; ARGS='...' adds overrides
+	@$(RUN) train.py -m $(ARGS)
+
+test: $(STAMP)  ## Run the quick tests
+	@$(RUN) -m pytest -m "not slow and not gpu" $(ARGS)
+
+test-all: $(STAMP)  ## Run all tests, those that train and start processes included
+	@$(RUN) -m pytest $(ARGS)
+
+lint: $(STAMP)  ## Check formatting, style and types
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m ruff check .
+	@$(RUN) -m mypy
+
+bench: $(STAMP)  ## Measure what a trial costs beside training; see benchmarks/README.md
+	@$(RUN) benchmarks/trial_overhead.py $(ARGS)
+
+lock:  ## Make requirements.lock anew from pyproject.toml, in a venv of its own
+	rm -rf build/lock
+	"$(PYTHON)" -m venv build/lock
+	build/lock/bin/pip install -qq hatchling torch==2.13.0 '.[dev,dashboard]'
+	@sed -n '/^#/p' requirements.lock > build/lock/requirements.lock
+	@build/lock/bin/pip freeze | sed -e '/^memsweep /d' -e '/^nvidia-/d' -e '/^triton==/d' -e 's/+.*//' \
+	| LC_ALL=C sort -f >> build/lock/requirements.lock
+	mv build/lock/requirements.lock requirements.lock
+	rm -rf build/lock
+
+clean:  ## Remove .venv and caches; outputs/ stays
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

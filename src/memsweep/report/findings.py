@@ -1,0 +1,212 @@
+"""What a study found, before it becomes text, page or W&B table: counts, baseline, fronts, answers.
+
+All that is shown is taken from here, so two presentations cannot disagree.  Only numbers that were
+measured are here: a trial without objectives has an outcome and a reason, and no place in a picture.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsweep.pareto.front import on_front
+from memsweep.pareto.hypervolume import hypervolume, losses_of
+from memsweep.record.outcome import OUTCOME_TYPES
+from memsweep.record.study import Direction, Study
+from memsweep.record.trial import TrialResult
+from memsweep.report.words import changes_text, name_text
+from memsweep.units import measure_text
+
+BEST = {"tokens_per_second": "Fastest", "peak_memory_bytes": "Smallest"}
+"""What the best trial in an objective is called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The trials of the fronts that change the same things.
+
+    Attributes:
+        changes: What they change beside speed and memory; empty when nothing.
+        results: The trials, best in the first objective first.
+    """
+
+    changes: tuple[str, ...]
+    results: tuple[TrialResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer to the question that a study was started for.
+
+    Attributes:
+        title: `Fastest`, `Smallest`, ...
+        condition: Among which trials, or at which price.
+        result: The trial.
+    """
+
+    title: str
+    condition: str
+    result: TrialResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a study found.
+
+    Attributes:
+        study: What it set out to do.
+        results: Every finished trial, by number.
+        baseline: The measured trial of the baseline; None when there is none.
+        front: Feasible trials that no other dominates, best in the first objective first.
+        same_front: The front of those alone that train exactly what the baseline trains.
+    """
+
+    study: Study
+    results: tuple[TrialResult, ...]
+    baseline: TrialResult | None
+    front: tuple[TrialResult, ...]
+    same_front: tuple[TrialResult, ...]
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Names of the objectives, in the study's order."""
+        return tuple(self.study.objectives)
+
+    @property
+    def measured(self) -> tuple[TrialResult, ...]:
+        """Trials with objectives of their own: each is one point of a picture."""
+        return tuple(result for result in self.results if result.objectives and result.reused_from is None)
+
+    @property
+    def unmeasured(self) -> tuple[TrialResult, ...]:
+        """Trials without objectives: they have a reason, and no place in a picture."""
+        return tuple(result for result in self.results if not result.objectives)
+
+    def kinds(self) -> tuple[tuple[str, ...], ...]:
+        """Return every different set of changes among the feasible trials, the smallest first."""
+        kinds = {result.changes for result in self.measured if result.feasible}
+        return tuple(sorted(kinds, key=lambda kind: (len(kind), kind)))
+
+    def groups(self) -> tuple[Group, ...]:
+        """Both fronts by what the set-ups change, those that change least first."""
+        shown = {result.number: result for result in (*self.front, *self.same_front)}.values()
+        members = {kind: [result for result in shown if result.changes == kind] for kind in self.kinds()}
+        return tuple(
+            Group(changes=kind, results=_best_first(results, self.study))
+            for kind, results in members.items()
+            if results
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return outcome type to number of trials, in the order of `OUTCOME_TYPES`, none left out."""
+        counter = Counter(result.outcome.type for result in self.results)
+        return {name: counter[name] for name in OUTCOME_TYPES if counter[name]}
+
+    def is_baseline(self, result: TrialResult) -> bool:
+        """Tell whether `result` is the baseline that the others are compared with."""
+        return self.baseline is not None and self.baseline.number == result.number
+
+    def ratio(self, result: TrialResult, objective: str) -> float | None:
+        """Return an objective of `result` as a multiple of the baseline's; None where there is none."""
+        reference = self.baseline.objectives.get(objective) if self.baseline is not None else None
+        value = result.objectives.get(objective)
+        return None if value is None or not reference else value / reference
+
+    def kept_share(self, result: TrialResult) -> float | None:
+        """Return tokens that a pass trains on as a share of the baseline's; None where not known."""
+        if self.baseline is None:
+            return None
+        kept, reference = result.measures.get("kept_tokens"), self.baseline.measures.get("kept_tokens")
+        return None if kept is None or not reference else kept / reference
+
+    def sentence(self, result: TrialResult) -> str:
+        """Return the objectives of a measured trial, with units."""
+        return ", ".join(measure_text(name, result.objectives[name]) for name in self.objectives)
+
+    def comparison(self, result: TrialResult) -> str:
+        """Return the objectives of a measured trial as multiples of the baseline's; empty without one."""
+        if self.is_baseline(result):
+            return "the baseline itself"
+        ratios = ((name, self.ratio(result, name)) for name in self.objectives)
+        parts = [f"{ratio:.2f} times its {name_text(name)}" for name, ratio in ratios if ratio is not None]
+        return f"against the baseline: {', '.join(parts)}" if parts else ""
+
+    def answers(self) -> tuple[Answer, ...]:
+        """The best trial in each objective: of those that train the same, and of all where that differs."""
+        feasible = [result for result in self.results if result.feasible and result.reused_from is None]
+        same = [result for result in feasible if not result.changes]
+        found = []
+        for name in self.objectives:
+            title = BEST.get(name, f"Best {name_text(name)}")
+            best_same, best = _best(same, name, self.study), _best(feasible, name, self.study)
+            if best_same is not None:
+                condition = changes_text(()).lower()
+                found.append(Answer(title=title, condition=condition, result=best_same))
+            if best is not None and (
+                best_same is None or best.objectives[name] != best_same.objectives[name]
+            ):
+                condition = changes_text(best.changes).lower()
+                found.append(Answer(title=f"{title} of all", condition=condition, result=best))
+        return tuple(found)
+
+    def hypervolume(self) -> float | None:
+        """Return what the front covers, up to the study's reference point; None until that is fixed."""
+        reference = self.study.reference
+        if not self.front or set(reference) != set(self.study.objectives):
+            return None
+        maximize = [direction is Direction.MAXIMIZE for direction in self.study.objectives.values()]
+        logarithmic = [reference[name].logarithmic for name in self.objectives]
+        values = np.array([[result.objectives[name] for name in self.objectives] for result in self.front])
+        corner = np.array([[reference[name].value for name in self.objectives]])
+        return hypervolume(
+            losses_of(values, maximize, logarithmic), losses_of(corner, maximize, logarithmic)[0]
+        )
+
+
+def find(results: Iterable[TrialResult], study: Study) -> Findings:
+    """Return what `results` say.
+
+    Fronts are made anew from the objectives: a line of results.jsonl knows only the trials before it.
+
+    Args:
+        results: Finished trials, in any order.
+        study: What they were for.
+    """
+    ordered = tuple(sorted(results, key=lambda result: result.number))
+    feasible = [result for result in ordered if result.feasible and result.reused_from is None]
+    return Findings(
+        study=study,
+        results=ordered,
+        baseline=_baseline(ordered),
+        front=_front(feasible, study),
+        same_front=_front([result for result in feasible if not result.changes], study),
+    )
+
+
+def _baseline(results: Sequence[TrialResult]) -> TrialResult | None:
+    """Return the first measured trial that chose only baselines; an app without techniques has none."""
+    for result in results:
+        if result.choice and set(result.choice.values()) == {"baseline"} and result.objectives:
+            return result
+    return None
+
+
+def _front(results: Sequence[TrialResult], study: Study) -> tuple[TrialResult, ...]:
+    if not results:
+        return ()
+    is_on_front = on_front(np.array(study.losses(results)))
+    return _best_first([result for result, is_on in zip(results, is_on_front, strict=True) if is_on], study)
+
+
+def _best_first(results: Sequence[TrialResult], study: Study) -> tuple[TrialResult, ...]:
+    losses = study.losses(results)
+    order = sorted(range(len(results)), key=lambda index: (losses[index], results[index].number))
+    return tuple(results[index] for index in order)
+
+
+def _best(results: Sequence[TrialResult], objective: str, study: Study) -> TrialResult | None:
+    sign = -1 if study.objectives[objective] is Direction.MAXIMIZE else 1
+    return min(results, key=lambda result: (sign * result.objectives[objective], result.number), default=None)

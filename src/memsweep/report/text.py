@@ -1,0 +1,154 @@
+"""A study's end on the terminal: the front as a table, what became of the others, where to look.
+
+Plain where the output is not a terminal: the same columns, no colour, no box characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from memsweep.record.study import Study
+from memsweep.record.trial import TrialResult
+from memsweep.report.findings import Findings, find
+from memsweep.report.words import counts_text, name_text, reason_text, trials_text
+from memsweep.units import measure_text
+
+SHOWN_REASONS = 12
+"""Reasons that are printed; the report has them all."""
+
+SHOWN_NUMBERS = 6
+"""Trials that are named for one reason."""
+
+PLAIN_COLUMNS = 200
+"""Width of the table where the output is not a terminal."""
+
+
+def print_study(
+    results: Sequence[TrialResult],
+    study: Study,
+    console: Console | None = None,
+    places: Iterable[tuple[str, Path | str]] = (),
+) -> None:
+    """Print what a study found.
+
+    Args:
+        results: Its finished trials.
+        study: What it set out to do.
+        console: Where to; the standard output when None.
+        places: What to look at next: name and path or command, e.g. `("report", ...)`.
+    """
+    console = console or Console(highlight=False)
+    findings = find(results, study)
+    console.print()
+    if findings.front:
+        if console.is_terminal:
+            console.print(front_table(findings))
+        else:
+            # A pipe has no width to fit into: wrapping there only hinders whoever reads or greps it.
+            wide = Console(file=console.file, width=PLAIN_COLUMNS, highlight=False, color_system=None)
+            wide.print(front_table(findings, is_plain=True))
+    else:
+        console.print(Text("No trial was measured that meets every demand.", style="bold red"))
+    console.print(Text(outcome_line(findings)), soft_wrap=True)
+    for line in refusal_lines(findings):
+        console.print(Text(f"  {line}"), soft_wrap=True)
+    for answer in findings.answers():
+        same = " (the baseline itself)" if findings.is_baseline(answer.result) else ""
+        sentence = f"{answer.title}, {answer.condition}: {findings.sentence(answer.result)}{same}"
+        console.print(Text(sentence), soft_wrap=True)
+        console.print(Text(f"  {answer.result.command}"), soft_wrap=True)
+    for name, place in places:
+        console.print(Text(f"{name}: {place}"), soft_wrap=True)
+
+
+def front_table(findings: Findings, *, is_plain: bool = False) -> Table:
+    """Return the Pareto front as a table, compared with the baseline and grouped by what it changes."""
+    words = [word for result in findings.front for word in result.label.split(" ")]
+    compared = " (x: times the baseline)" if findings.baseline is not None else ""
+    table = Table(
+        title=f"Pareto front of {findings.study.name}: {trials_text(len(findings.front))}{compared}",
+        title_justify="left",
+        title_style="bold",
+        box=None if is_plain else box.SIMPLE_HEAD,
+        padding=(0, 2 if is_plain else 1, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("trial", justify="right", no_wrap=True)
+    table.add_column("set-up", overflow="fold", min_width=min(24, max(map(len, words), default=0)))
+    for name in findings.objectives:
+        table.add_column(name_text(name), justify="right", no_wrap=True)
+    table.add_column("kept", justify="right", no_wrap=True)
+    table.add_column("changes", overflow="fold", min_width=9)
+    on_front = {result.number for result in findings.front}
+    for group in findings.groups():
+        for result in group.results:
+            if result.number in on_front:
+                table.add_row(*_row(findings, result, " " if is_plain else "\n"))
+    return table
+
+
+def _row(findings: Findings, result: TrialResult, separator: str) -> list[str | Text]:
+    cells: list[str | Text] = [str(result.number), Text(result.label)]
+    for name in findings.objectives:
+        ratio = findings.ratio(result, name)
+        compared = "" if ratio is None else f"{separator}({ratio:.2f} x)"
+        cells.append(measure_text(name, result.objectives[name]) + compared)
+    kept = findings.kept_share(result)
+    cells.append("" if kept is None else f"{kept:.0%}")
+    cells.append(", ".join(result.changes).replace("_", " ") or "nothing")
+    return cells
+
+
+def outcome_line(findings: Findings) -> str:
+    """Return how many trials there were and how they ended: `24 trials: 19 measured, 5 out of memory`."""
+    counts = counts_text(findings.counts())
+    infeasible = sum(1 for result in findings.measured if not result.feasible)
+    missed = f"; {infeasible} of the measured meet not every demand" if infeasible else ""
+    return f"{trials_text(len(findings.results))}: {counts or 'none finished'}{missed}"
+
+
+def refusal_lines(findings: Findings) -> list[str]:
+    """Return why trials have no figures, or miss a demand: one line a reason, the most frequent first."""
+    by_reason: dict[str, list[int]] = {}
+    for result in findings.results:
+        if not result.feasible and result.reused_from is None:
+            by_reason.setdefault(reason_text(result, findings.study), []).append(result.number)
+    ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[1]))
+    lines = [f"{_numbers_text(numbers)}: {reason}" for reason, numbers in ordered[:SHOWN_REASONS]]
+    if len(ordered) > SHOWN_REASONS:
+        lines.append(f"and {len(ordered) - SHOWN_REASONS} more reasons: see the report")
+    return lines
+
+
+def _numbers_text(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"trial {numbers[0]}"
+    shown = ", ".join(map(str, numbers[:SHOWN_NUMBERS]))
+    return f"trials {shown}" + (
+        f" and {len(numbers) - SHOWN_NUMBERS} more" if numbers[SHOWN_NUMBERS:] else ""
+    )
+
+
+def print_rows(header: Sequence[str], rows: Iterable[Sequence[str]], console: Console | None = None) -> None:
+    """Print a table of plain texts; columns share the terminal's width."""
+    console = console or Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(file=console.file, width=PLAIN_COLUMNS, highlight=False, color_system=None)
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of plain texts as Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -1,0 +1,45 @@
+"""Fixtures that several folders use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsweep.record.folder import StudyFolder
+from memsweep.record.study import Study
+from memsweep.record.trial import TrialRecord, TrialResult
+from synthetic import study_of, trials_of_every_kind
+
+
+@pytest.fixture
+def study() -> Study:
+    """What a study of 24 trials set out to do."""
+    return study_of(24)
+
+
+@pytest.fixture
+def results() -> tuple[TrialResult, ...]:
+    """24 finished trials with every kind of end among them."""
+    return trials_of_every_kind(24)
+
+
+@pytest.fixture
+def make_study(tmp_path: Path) -> Callable[..., StudyFolder]:
+    """A function that writes the folder of a finished study."""
+
+    def make(n_trials: int = 24, **facts: Any) -> StudyFolder:
+        folder = StudyFolder(tmp_path / "outputs" / facts.get("name", "example"))
+        finished = trials_of_every_kind(n_trials)
+        study_of(n_trials, **facts).write(folder)
+        lines = [json.dumps(result.to_mapping()) for result in finished]
+        folder.results.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        for result in finished[:1]:
+            record = TrialRecord(outcome=result.outcome, facts={"device": "cpu", "threads": 2})
+            record.write(folder.trial(result.number))
+        return folder
+
+    return make

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memsweep.record.outcome import OutOfMemory, Phase
+from memsweep.record.study import Direction, Study
+from memsweep.record.trial import TrialResult
+from memsweep.report.findings import find
+from memsweep.report.scatter import SYMBOLS, figure
+from memsweep.report.tables import GLYPHS
+from memsweep.units import MIB
+from synthetic import ended, measured, study_of, trials_of_every_kind
+
+BASELINE = {"adapter": "baseline", "packing": "baseline"}
+
+
+def points(drawn: dict[str, Any]) -> dict[int, tuple[float, float]]:
+    """Return trial number to coordinates, of every point in a figure."""
+    return {
+        number: (x, y)
+        for trace in drawn["data"]
+        if trace["mode"] == "markers"
+        for number, x, y in zip(trace["customdata"], trace["x"], trace["y"], strict=True)
+    }
+
+
+def drawn_from(results: tuple[TrialResult, ...], study: Study) -> dict[str, Any]:
+    return figure(find(results, study), {result.number: "a reason" for result in results})
+
+
+def test_plotly_takes_the_figure(results: tuple[TrialResult, ...], study: Study) -> None:
+    go = pytest.importorskip("plotly.graph_objects")
+    drawn = drawn_from(results, study)
+    text = repr(drawn)
+    for name in ("paper", "card", "ink", "faint", "line", "bad", *(f"group-{n}" for n in range(6))):
+        text = text.replace(f"var(--{name})", "#123456")
+
+    go.Figure(eval(text))  # raises for a property that plotly does not know
+
+
+def test_every_measured_trial_is_one_point_at_what_it_measured(
+    results: tuple[TrialResult, ...], study: Study
+) -> None:
+    expected = {
+        result.number: (result.objectives["peak_memory_bytes"] / MIB, result.objectives["tokens_per_second"])
+        for result in results
+        if result.objectives and result.reused_from is None
+    }
+
+    assert points(drawn_from(results, study)) == expected
+
+
+def test_a_trial_that_was_not_measured_is_nowhere(study: Study) -> None:
+    oom = OutOfMemory(
+        where="device", phase=Phase.BUILD, requested_bytes=1, held_bytes=2, evidence="out of memory"
+    )
+    drawn = drawn_from((measured(0, BASELINE), ended(1, BASELINE, oom)), study)
+
+    assert set(points(drawn)) == {0}
+    assert "trial 1" not in repr(drawn)
+
+
+def test_the_front_is_drawn_from_least_to_most_memory(results: tuple[TrialResult, ...], study: Study) -> None:
+    line = drawn_from(results, study)["data"][0]
+
+    assert line["name"] == "Pareto front"
+    assert line["x"] == sorted(line["x"])
+    assert line["y"] == sorted(line["y"])
+    assert line["line"]["shape"] == "hv"
+
+
+def test_hover_escapes_what_a_study_says(study: Study) -> None:
+    result = measured(0, BASELINE, parameters={"note": "<b>&"}, overrides=("note=<b>&",))
+
+    trace = drawn_from((result,), study)["data"][-1]
+
+    assert "note=&lt;b&gt;&amp;" in trace["text"][0]
+
+
+def test_the_memory_budget_is_a_line(results: tuple[TrialResult, ...], study: Study) -> None:
+    layout = drawn_from(results, study)["layout"]
+
+    assert [shape["x0"] for shape in layout["shapes"]] == [520.0]
+    assert "limit 520.0 MiB" in [note["text"] for note in layout["annotations"]]
+
+
+def test_one_objective_is_drawn_over_the_trials_numbers() -> None:
+    study = study_of(2, objectives={"loss": Direction.MINIMIZE}, constraints={}, reference={})
+    results = tuple(
+        measured(number, {}, objectives={"loss": 0.5 + number}, measures={}, constraints={}, feasible=True)
+        for number in range(2)
+    )
+
+    drawn = drawn_from(results, study)
+
+    assert points(drawn) == {0: (0, 0.5), 1: (1, 1.5)}
+    assert drawn["layout"]["xaxis"]["title"]["text"] == "trial"
+
+
+def test_three_objectives_have_no_line() -> None:
+    names = {"tokens_per_second": Direction.MAXIMIZE, "peak_memory_bytes": Direction.MINIMIZE}
+    study = study_of(1, objectives={**names, "loss": Direction.MINIMIZE}, constraints={}, reference={})
+    result = measured(0, BASELINE)
+    result = measured(0, BASELINE, objectives={**result.objectives, "loss": 1.0})
+
+    assert [trace["mode"] for trace in drawn_from((result,), study)["data"]] == ["markers"]
+
+
+def test_every_symbol_has_a_character_for_the_legend() -> None:
+    assert set(SYMBOLS) <= set(GLYPHS)
+
+
+def test_a_thousand_trials_are_drawn() -> None:
+    results = trials_of_every_kind(1_000)
+
+    assert len(points(drawn_from(results, study_of(1_000)))) == len(find(results, study_of(1_000)).measured)

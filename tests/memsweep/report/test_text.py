@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from memsweep.record.outcome import OutOfMemory, Phase
+from memsweep.record.study import Study
+from memsweep.record.trial import TrialResult
+from memsweep.report.findings import find
+from memsweep.report.text import markdown_table, outcome_line, print_study, refusal_lines
+from synthetic import ended, measured, study_of, trials_of_every_kind
+
+BASELINE = {"adapter": "baseline", "packing": "baseline"}
+
+
+def printed(results: tuple[TrialResult, ...], study: Study, **facts: object) -> str:
+    out = io.StringIO()
+    print_study(results, study, Console(file=out, highlight=False, **facts))  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_a_pipe_gets_one_line_a_trial_without_control_characters(
+    results: tuple[TrialResult, ...], study: Study
+) -> None:
+    text = printed(results, study)
+
+    front = find(results, study).front
+    lines = [line for line in text.splitlines() if " tokens/s (" in line and not line.startswith("Fast")]
+    assert len(lines) == len(front)
+    assert "\x1b" not in text
+    assert not set(text) & set("─━│┃")
+
+
+def test_a_narrow_terminal_keeps_every_figure(results: tuple[TrialResult, ...], study: Study) -> None:
+    text = printed(results, study, force_terminal=True, width=80, color_system=None)
+
+    assert "1,756 tokens/s" in text
+    assert "(1.50 x)" in text
+    assert "500.8 MiB" in text
+
+
+def test_words_of_a_choice_are_not_read_as_markup(study: Study) -> None:
+    result = measured(0, BASELINE, parameters={"note": "[red]x[/red]"})
+
+    assert "note=[red]x[/red]" in printed((result,), study)
+
+
+def test_counts_are_told_in_words(results: tuple[TrialResult, ...], study: Study) -> None:
+    line = outcome_line(find(results, study))
+
+    assert line.startswith("24 trials: 13 measured, 3 same set-up as another, 3 out of memory")
+
+
+def test_the_same_reason_is_told_once(study: Study) -> None:
+    outcome = OutOfMemory(
+        where="device", phase=Phase.BUILD, requested_bytes=None, held_bytes=None, evidence="out of memory"
+    )
+    results = [ended(number, BASELINE, outcome) for number in range(9)]
+
+    assert refusal_lines(find(results, study)) == [
+        "trials 0, 1, 2, 3, 4, 5 and 3 more: device out of memory in build"
+    ]
+
+
+def test_nothing_feasible_says_so(study: Study) -> None:
+    result = measured(0, BASELINE, constraints={"memory_budget": 5.0}, feasible=False)
+
+    text = printed((result,), study)
+
+    assert "No trial was measured that meets every demand." in text
+    assert "misses peak memory" in text
+
+
+def test_no_made_up_figure_is_printed() -> None:
+    text = printed(trials_of_every_kind(64), study_of(64))
+
+    assert "nan" not in text.lower()
+    assert "inf " not in text.lower()
+
+
+@pytest.mark.parametrize("n_trials", [0, 1])
+def test_small_studies_print(n_trials: int) -> None:
+    text = printed(trials_of_every_kind(n_trials), study_of(n_trials))
+
+    assert f"{n_trials} trial" in text
+
+
+def test_a_markdown_cell_cannot_end_its_column() -> None:
+    table = markdown_table(["a"], [["x|y"]])
+
+    assert table == "| a |\n| --- |\n| x\\|y |"

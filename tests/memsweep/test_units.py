@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from memsweep.units import GIB, KIB, MIB, bytes_text, measure_text, rate_text, seconds_text
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "expected"),
+    [
+        (0, "0 B"),
+        (1023, "1,023 B"),
+        (KIB, "1.0 KiB"),
+        (1.5 * MIB, "1.5 MiB"),
+        (GIB - 1, "1,024.0 MiB"),
+        (80 * GIB, "80.0 GiB"),
+        (-2 * GIB, "-2.0 GiB"),
+        (2048 * GIB, "2,048.0 GiB"),
+    ],
+)
+def test_bytes_are_told_in_the_largest_unit_that_fits(n_bytes: float, expected: str) -> None:
+    assert bytes_text(n_bytes) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0.00 s"),
+        (0.314, "0.31 s"),
+        (12.4, "12 s"),
+        (59.6, "1 min 0 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_durations_lose_what_nobody_reads(seconds: float, expected: str) -> None:
+    assert seconds_text(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("per_second", "noun", "expected"),
+    [(1172.4, "tokens", "1,172 tokens/s"), (3.25, "steps", "3.2 steps/s"), (0.5, "steps", "0.5 steps/s")],
+)
+def test_rates_have_a_digit_more_when_small(per_second: float, noun: str, expected: str) -> None:
+    assert rate_text(per_second, noun) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("peak_memory_bytes", 413 * MIB, "413.0 MiB"),
+        ("tokens_per_second", 1172.0, "1,172 tokens/s"),
+        ("steps_per_second", 2.0, "2.0 steps/s"),
+        ("measured_seconds", 4.5, "4.50 s"),
+        ("padding_share", 0.25, "0.250"),
+        ("n_measured_steps", 8.0, "8"),
+        ("loss", 2.34567, "2.346"),
+    ],
+)
+def test_a_measures_unit_is_what_its_name_ends_in(name: str, value: float, expected: str) -> None:
+    assert measure_text(name, value) == expected

@@ -1,0 +1,97 @@
+"""Which examples does every trial of a study train on?
+
+The probe: as many as the measure asks for, at even quantiles of length, so that it has the short, the typical
+and the long ones of the data in their proportion; in an order that the seed fixes.  Two trials with the same
+data, measure and seed get the same examples in the same order, whatever their techniques do to them after.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memsweep.config.schema import DataKind, DatasetConfig, DatasetSource
+from memsweep.data.cache import cached_text, hash_of
+from memsweep.data.embedded import embedded_key, embedded_rows
+from memsweep.data.files import data_files, read_rows
+from memsweep.data.rows import Row, checked, columns_for, length
+from memsweep.errors import DatasetError
+
+EDITION = 1  # of the rules here: another edition is another entry of the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The examples that a trial trains on.
+
+    Attributes:
+        rows: In the order of training.
+        n_available: How many the data have, of those that can be used.
+        form: The columns of a row.
+    """
+
+    rows: tuple[Row, ...]
+    n_available: int
+    form: tuple[str, ...]
+
+
+def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int) -> Probe:
+    """Return the examples that a trial trains on, from the cache when they were chosen before.
+
+    Args:
+        config: The data.
+        kind: What a row must hold.
+        n_examples: How many to choose.
+        seed: Decides their order.
+
+    Raises:
+        DatasetError: If the data lack a column, hold something else than they must, or are too few.
+    """
+
+    def choose() -> str:
+        rows, where = _usable(config, kind, seed)
+        chosen = at_even_quantiles(rows, n_examples, seed, where)
+        return json.dumps([chosen, len(rows), list(chosen[0])], ensure_ascii=False)
+
+    key = _key(config)
+    name = f"data/probe-{hash_of(EDITION, key, kind, n_examples, seed)}.json"
+    # What a repository holds may change under its name, so that is not kept here.
+    text = choose() if key is None else cached_text(name, choose)
+    rows, n_available, form = json.loads(text)
+    return Probe(tuple(rows), n_available, tuple(form))
+
+
+def at_even_quantiles(rows: Sequence[Row], n_examples: int, seed: int, where: str) -> list[Row]:
+    """Return the rows at the middles of `n_examples` equal parts of all lengths, in a seeded order.
+
+    Raises:
+        DatasetError: If there are fewer than `n_examples` rows.
+    """
+    if len(rows) < n_examples:
+        raise DatasetError(
+            f"{where} has {len(rows)} usable examples, and a pass takes measure.probe_examples={n_examples}: "
+            f"bring more, or type measure.probe_examples={len(rows)} (a multiple of trainer.batch)"
+        )
+    by_length = sorted(range(len(rows)), key=lambda index: (length(rows[index]), index))
+    chosen = [by_length[int((part + 0.5) * len(rows) / n_examples)] for part in range(n_examples)]
+    random.Random(seed).shuffle(chosen)
+    return [rows[index] for index in chosen]
+
+
+def _key(config: DatasetConfig) -> object | None:
+    """Return what the data's content is known by; None when it is not known."""
+    if config.source is DatasetSource.EMBEDDED:
+        return embedded_key()
+    files = [(str(path.resolve()), path.stat()) for path in data_files(config)]
+    return [(path, stat.st_size, stat.st_mtime_ns) for path, stat in files] or None
+
+
+def _usable(config: DatasetConfig, kind: DataKind, seed: int) -> tuple[list[Row], str]:
+    if config.source is DatasetSource.EMBEDDED:
+        return embedded_rows(kind, seed), "the embedded data"
+    where = config.name if config.source is DatasetSource.HUB else str(config.path)
+    rows = read_rows(config)
+    columns = {column: None for row in rows for column in row}  # in the order of their first appearance
+    return checked(rows, columns_for(kind, columns, where), where), where

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import gc
+import resource
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from memsweep.measure.memory import BudgetExceeded, HostMemory, keep_in_memory, resident
+from memsweep.units import MIB
+
+# A page more or less of the interpreter's own.
+SLACK = 1 * MIB
+
+
+def held(n_mib: int) -> torch.Tensor:
+    """Return a tensor of `n_mib` MiB that is really there."""
+    return torch.full((n_mib * MIB // 4,), 1.0)
+
+
+def test_256_mib_more_read_256_mib_more() -> None:
+    memory = HostMemory()
+    kept = held(256)
+    memory.settle()
+
+    assert memory.measures()["peak_memory_bytes"] == pytest.approx(kept.nbytes, rel=0.03)
+
+
+def test_a_peak_counts_though_it_has_passed() -> None:
+    memory = HostMemory()
+    passing = held(128)
+    del passing
+    kept = held(16)
+    memory.settle()
+
+    assert memory.measures()["peak_memory_bytes"] == pytest.approx(128 * MIB, rel=0.03)
+    assert memory.held_bytes() == pytest.approx(kept.nbytes, abs=2 * SLACK)
+
+
+def test_what_came_before_does_not_count() -> None:
+    before = held(512)
+    del before
+    gc.collect()
+
+    memory = HostMemory()
+    kept = held(10)
+    memory.settle()
+
+    assert memory.measures()["peak_memory_bytes"] == pytest.approx(kept.nbytes, abs=SLACK)
+
+
+def test_memory_that_is_asked_for_and_never_touched_does_not_count() -> None:
+    memory = HostMemory()
+    reserved = torch.empty(512 * MIB // 4)
+    memory.settle()
+
+    assert memory.measures()["peak_memory_bytes"] < SLACK
+    del reserved
+
+
+def test_what_comes_after_the_settling_does_not_count() -> None:
+    memory = HostMemory()
+    memory.settle()
+    kept = held(64)
+
+    assert memory.measures()["peak_memory_bytes"] < SLACK
+    del kept
+
+
+def test_a_budget_is_held_against_the_figure_that_is_reported() -> None:
+    with HostMemory(budget_bytes=64 * MIB) as memory:
+        kept = held(32)
+        memory.check()
+        more = held(48)
+
+        with pytest.raises(BudgetExceeded, match=r"80\.\d MiB were needed, the budget is 64\.0 MiB"):
+            memory.check()
+
+        del kept, more
+
+
+def test_a_request_far_beyond_the_budget_fails_at_once() -> None:
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with HostMemory(budget_bytes=64 * MIB), pytest.raises(RuntimeError, match="DefaultCPUAllocator"):
+        torch.empty(4_096 * MIB // 4)
+
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_weights_that_lie_in_a_file_are_taken_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    save_file({"weight": torch.ones(1024, 8192), "bias": torch.ones(1024)}, path)
+    layer = torch.nn.Linear(8192, 1024)
+    layer.load_state_dict(load_file(path), assign=True)
+    before = resident()
+
+    copied = keep_in_memory(layer)
+
+    assert copied == 1024 * 8192 * 4 + 1024 * 4
+    assert resident().anonymous_bytes - before.anonymous_bytes == pytest.approx(32 * MIB, abs=SLACK)
+    assert keep_in_memory(layer) == 0

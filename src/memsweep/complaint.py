@@ -1,0 +1,84 @@
+"""Errors of a request as a person can use them: what was typed, what there is, what to type.
+
+Hydra's and OmegaConf's errors know the key, the node and the options; their texts also hold search paths and
+types, which help nobody who mistyped a name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.errors import MissingConfigException, OverrideParseException
+from omegaconf import DictConfig
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+
+_HELP = "`python train.py --help` lists the groups and their options."
+
+
+def complaint(error: BaseException) -> str:
+    """Return what to tell the user about `error`."""
+    if isinstance(error, MissingConfigException):
+        return _missing_option(error)
+    if isinstance(error, OverrideParseException):
+        return (
+            f"cannot read the override {error.override!r}: {str(error.message).splitlines()[0]}\n"
+            "It reads key=value; quote what the shell would change: 'technique/packing=glob(*)'."
+        )
+    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+    if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.full_key:
+        return _unknown_key(str(cause.full_key), cause.parent_node)
+    lines = [str(error)]
+    if isinstance(cause, OmegaConfBaseException) and cause is not error:
+        lines.append(str(cause.msg or cause).splitlines()[0])
+    return "\n".join(line for line in lines if line)
+
+
+def _missing_option(error: MissingConfigException) -> str:
+    asked = str(error.missing_cfg_file)
+    group, _, option = asked.rpartition("/")
+    options = [str(name) for name in error.options or ()]
+    if not options:
+        return f"there is no config {asked!r}.\n{_HELP}"
+    return f"{group} has no option {option!r}{_near(option, options)}; it has {', '.join(options)}"
+
+
+def _unknown_key(key: str, parent: Any) -> str:
+    if "/" in key:
+        groups = list(_groups(ConfigStore.instance().repo))
+        return f"there is no config group {key!r}{_near(key, groups)}\n{_HELP}"
+    node, _, name = key.rpartition(".")
+    known = [str(one) for one in parent if one != "hydra"] if isinstance(parent, DictConfig) else []
+    where = f"{node} has" if node else "the config has"
+    text = f"{key} is not a setting{_near(name, known)}; {where} {', '.join(known) or 'none'}"
+    owners = list(_options_with(node, name))
+    if owners:
+        group = node.replace(".", "/")
+        text += (
+            f"\n{name} belongs to {', '.join(f'{group}={owner}' for owner in owners)}: choose one of them too"
+        )
+    return text
+
+
+def _groups(repo: dict[str, Any], prefix: str = "") -> Iterable[str]:
+    for name, value in repo.items():
+        if isinstance(value, dict):
+            yield prefix + name
+            yield from _groups(value, f"{prefix}{name}/")
+
+
+def _options_with(node: str, name: str) -> Iterable[str]:
+    """Yield the options of the group at `node` that have a key `name`."""
+    group: Any = ConfigStore.instance().repo
+    for part in node.split("."):
+        group = group.get(part) if isinstance(group, dict) else None
+    for file, stored in (group or {}).items():
+        if not isinstance(stored, dict) and isinstance(stored.node, DictConfig) and name in stored.node:
+            yield str(file).removesuffix(".yaml")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

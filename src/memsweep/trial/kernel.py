@@ -1,0 +1,174 @@
+"""What a trial's supervision asks of Linux: who dies with whom, who is whose child, who ran out of memory.
+
+Everything here is one system call or one small file of /proc; nothing keeps state.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+# Source: linux/prctl.h.
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def signal_on_parent_death(number: int) -> None:
+    """Have the kernel send this process `number` when the thread that created it ends.
+
+    The thread, not the process: a receiver checks `os.getppid()` before it believes the parent dead.
+    Survives `execve`, not `fork`.  Source: man 2 PR_SET_PDEATHSIG.
+    """
+    _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def become_subreaper() -> None:
+    """Make orphaned descendants of this process its children, instead of init's.
+
+    Not inherited by `fork`.  Source: man 2 PR_SET_CHILD_SUBREAPER.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def volunteer_for_the_oom_killer() -> None:
+    """Have the kernel end this process before others when the host runs out of memory.
+
+    A trial may die of it and be recorded; the controller may not.
+    """
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
+
+
+def thread_names() -> list[str]:
+    """Return the names of this process's threads, Python's and others'."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):
+            names.append((task / "comm").read_text(encoding="utf-8").strip())
+    return names
+
+
+def open_devices(prefix: str) -> list[str]:
+    """Return the device files beginning with `prefix` that this process holds open."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            target = str(entry.readlink())
+            if target.startswith(prefix):
+                found.add(target)
+    return sorted(found)
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes whose parent is `pid`, zombies among them."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
+        return [other for other, parent in _parents() if parent == pid]
+    return [int(word) for word in text.split()]
+
+
+def processes_with(variable: str, value: str) -> list[int]:
+    """Return the processes that were started with an environment holding `variable=value`."""
+    wanted = f"{variable}={value}".encode()
+    found = []
+    for pid in _pids():
+        with suppress(OSError):
+            if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return found
+
+
+def initial_environment() -> dict[str, str]:
+    """Return the environment that this process's program was started with."""
+    data = Path("/proc/self/environ").read_bytes()
+    pairs = (entry.partition(b"=") for entry in data.split(b"\0") if b"=" in entry)
+    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+
+
+def kill(pid: int) -> None:
+    """End a process and the group that it leads, if they are still there."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_all_with(variable: str, value: str, timeout_seconds: float = 2.0) -> int:
+    """End every process started with `variable=value`, and wait until they are gone.
+
+    Returns:
+        How many were ended.
+    """
+    ended: set[int] = set()
+    deadline = time.monotonic() + timeout_seconds
+    while pids := [pid for pid in processes_with(variable, value) if pid != os.getpid()]:
+        ended.update(pids)
+        for pid in pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.005)
+    return len(ended)
+
+
+def n_oom_kills() -> int:
+    """Return how many processes the kernel has ended for want of memory, host and control group together.
+
+    Only differences mean something.
+    """
+    return _counter(Path("/proc/vmstat"), "oom_kill") + sum(
+        _counter(file, "oom_kill") for file in _memory_events()
+    )
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208, names are enough
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for pid in _pids():
+        with suppress(OSError):
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+            # The second field is the name in parentheses, and may hold spaces and parentheses itself.
+            yield pid, int(stat.rpartition(")")[2].split()[1])
+
+
+def _memory_events() -> Iterator[Path]:
+    """Yield the files that count a control group's out-of-memory kills (version 2, then version 1)."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            yield Path("/sys/fs/cgroup") / path.lstrip("/") / "memory.events"
+        elif "memory" in controllers.split(","):
+            yield Path("/sys/fs/cgroup/memory") / path.lstrip("/") / "memory.oom_control"
+
+
+def _counter(file: Path, name: str) -> int:
+    try:
+        text = file.read_text(encoding="ascii")
+    except OSError:
+        return 0
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        if key == name:
+            return int(value)
+    return 0

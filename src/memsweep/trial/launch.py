@@ -1,0 +1,102 @@
+"""One trial from its configuration to its record, in a process of its own.
+
+What a study's launcher does for each trial is the same without the parts that are Hydra's
+(`hydra_plugins.pareto_sweeper.launcher`); both agree on what is preloaded and how a folder begins.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import yaml
+
+from memsweep.config.schema import TrialConfig
+from memsweep.record.folder import TrialFolder, write_text
+from memsweep.record.trial import TrialRecord
+from memsweep.technique.catalogue import Catalogue
+from memsweep.technique.settings import merge
+from memsweep.trial.ending import record_interrupted, record_of
+from memsweep.trial.environment import trial_environment
+from memsweep.trial.isolate import ProcessPool, ProcessRequest, pickled
+from memsweep.trial.watch import OnPhase
+
+# torch first: the template watches what others ask of it while they are imported.
+PRELOAD = ("torch", "memsweep.trial.run")
+
+
+def run_isolated(
+    config: TrialConfig,
+    catalogue: Catalogue,
+    folder: TrialFolder,
+    *,
+    pool: ProcessPool | None = None,
+    on_phase: OnPhase | None = None,
+    base: Mapping[str, str] | None = None,
+) -> TrialRecord:
+    """Run one trial in a process of its own and return what is known of it, however it ended.
+
+    Args:
+        config: The trial.
+        catalogue: Where its techniques come from.
+        folder: Its folder; an outcome that is there already is removed.
+        pool: Keeps the template between trials; None makes one for this trial only.
+        on_phase: Called with each phase as it begins.
+        base: The environment to start from; None means this process's.
+
+    Raises:
+        ConfigError: If two settings of the trial contradict each other.
+        KeyboardInterrupt: After Ctrl-C, with the process ended and the folder saying so.
+    """
+    if pool is None:
+        with ProcessPool(max_templates=1) as own:
+            return run_isolated(config, catalogue, folder, pool=own, on_phase=on_phase, base=base)
+    settings = merge(config.technique, config.trainer.name, catalogue)
+    environment = trial_environment(config, settings, os.environ if base is None else base)
+    begin_folder(folder)
+    request = ProcessRequest(
+        function=pickled(partial(run_here, config, catalogue, folder)),
+        environment=environment,
+        folder=folder.path,
+        timeout_seconds=config.launch.timeout_seconds,
+        preload=PRELOAD,
+    )
+    try:
+        end = pool.run(request, on_phase)
+    except KeyboardInterrupt:
+        record_interrupted(folder)
+        raise
+    return record_of(end, folder, config.launch.timeout_seconds)
+
+
+def run_here(config: TrialConfig, catalogue: Catalogue, folder: TrialFolder) -> TrialRecord:
+    """Run one trial in this process, which must have been made for it."""
+    from memsweep.trial.run import run_trial  # imports torch
+
+    return run_trial(config, catalogue, folder)
+
+
+def begin_folder(
+    folder: TrialFolder, config: Mapping[str, Any] | None = None, overrides: Sequence[str] = ()
+) -> None:
+    """Make a trial's folder ready: nothing of an earlier run that could be taken for this one's.
+
+    Args:
+        folder: The folder, made when missing.
+        config: The composed configuration, resolved; None when it is written already.
+        overrides: What was typed for this trial.
+    """
+    folder.path.mkdir(parents=True, exist_ok=True)
+    for leftover in (folder.outcome, folder.effective):
+        leftover.unlink(missing_ok=True)
+    if config is not None:
+        write_text(folder.config, yaml_text(config))
+        write_text(folder.overrides, "".join(f"{override}\n" for override in overrides))
+
+
+def yaml_text(data: Mapping[str, Any]) -> str:
+    """Return plain data as YAML, in its own order."""
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # the C one where PyYAML was built with it
+    return str(yaml.dump(dict(data), Dumper=dumper, sort_keys=False, allow_unicode=True, width=100))

@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsweep.config.schema import DatasetConfig, DatasetSource, TrialConfig
+from memsweep.data.probe import probe
+from memsweep.model.folder import model_place
+from memsweep.record.folder import TrialFolder, read_json
+from memsweep.record.outcome import (
+    Crashed,
+    Incompatible,
+    Measured,
+    NonFinite,
+    NotInForce,
+    OutOfMemory,
+    Phase,
+    Reused,
+)
+from memsweep.record.trial import TrialRecord
+from memsweep.technique.catalogue import conf_folder, read_catalogue
+from memsweep.technique.settings import Settings
+from memsweep.trial.isolate import ProcessPool
+from memsweep.trial.launch import run_isolated
+from memsweep.trial.run import run_with_settings
+from memsweep.units import MIB
+from tiny import DATA, share_cache, tiny_config
+
+pytestmark = pytest.mark.slow
+
+NO_CHECKPOINTING = {"activation_checkpointing|gradient_checkpointing": False}
+LORA = {"type": "lora", "r": 4, "lora_alpha": 8}
+
+
+@pytest.fixture(autouse=True)
+def _shared_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_cache(tmp_path_factory, monkeypatch)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TrialFolder:
+    """The folder of the trial."""
+    return TrialFolder(tmp_path / "trial")
+
+
+def measured(config: TrialConfig, folder: TrialFolder, **settings: Mapping[str, Any]) -> Mapping[str, float]:
+    """Run the trial and return its measures."""
+    record = run_with_settings(config, Settings(**settings), folder)
+    assert isinstance(record.outcome, Measured), record.outcome
+    return record.outcome.measures
+
+
+def lengths(config: TrialConfig, *columns: str, at_most: int | None = None) -> int:
+    """Count tokens without a trainer: those of each prompt with each of `columns`.
+
+    A row whose prompt alone is too long is left out, as TRL does.
+    """
+    tokenizer = model_place(config.model).tokenizer
+    rows = probe(config.dataset, config.trainer.data, config.measure.probe_examples, config.seed).rows
+    total = 0
+    for row in rows:
+        for column in columns:
+            prompt, whole = (
+                tokenizer.apply_chat_template(talk, add_generation_prompt=asks, return_dict=True)["input_ids"]
+                for talk, asks in ((row["prompt"], True), (row["prompt"] + row[column], False))
+            )
+            if at_most is None or len(prompt) < at_most:
+                total += len(whole[:at_most])
+    return total
+
+
+@pytest.mark.parametrize("trainer", DATA)
+def test_every_trainer_is_measured(trainer: str, folder: TrialFolder) -> None:
+    record = run_with_settings(tiny_config(trainer), Settings(), folder)
+
+    assert isinstance(record.outcome, Measured), record.outcome
+    measures = record.outcome.measures
+    assert measures["tokens_per_second"] > 0
+    assert measures["peak_memory_bytes"] > 8 * MIB
+    assert measures["kept_tokens"] <= measures["source_tokens"]
+    assert measures["trained_tokens"] <= measures["slots_per_pass"]
+    assert TrialRecord.read(folder) == record
+    assert read_json(folder.effective)["effective_hash"] == record.effective_hash
+
+
+@pytest.mark.parametrize(
+    "trainer_settings",
+    [
+        {},
+        {"per_device_train_batch_size": 1},
+        {"pad_to_multiple_of": 128},
+        {"packing": True, "packing_strategy": "bfd_split"},
+    ],
+    ids=["padded", "micro-batches", "multiples", "packed"],
+)
+def test_sft_trains_on_every_token_of_its_data(
+    trainer_settings: Mapping[str, Any], folder: TrialFolder
+) -> None:
+    config = tiny_config()
+
+    found = measured(config, folder, trainer={"max_length": 2048, **trainer_settings})
+
+    expected = lengths(config, "completion")
+    assert found["trained_tokens"] == found["kept_tokens"] == found["source_tokens"] == expected
+
+
+def test_padding_free_trains_on_every_token_and_counts_no_padding(folder: TrialFolder) -> None:
+    config = tiny_config()
+    free = {"padding_free": True, "max_length": None}
+
+    found = measured(config, folder, trainer={**free, "pad_to_multiple_of": 128})
+
+    assert found["trained_tokens"] == lengths(config, "completion")
+    assert 0 < found["padding_share"] < 0.1
+
+
+def test_truncation_keeps_fewer_tokens_and_says_so(folder: TrialFolder) -> None:
+    config = tiny_config()
+
+    found = measured(config, folder, trainer={"max_length": 128})
+
+    assert found["trained_tokens"] == found["kept_tokens"] == lengths(config, "completion", at_most=128)
+    assert found["source_tokens"] == lengths(config, "completion")
+
+
+def test_dpo_trains_on_both_answers(folder: TrialFolder) -> None:
+    config = tiny_config("dpo")
+
+    found = measured(config, folder)
+
+    assert found["trained_tokens"] == lengths(config, "chosen", "rejected", at_most=1024)
+
+
+def test_kto_does_not_count_the_answers_that_it_only_compares_with(folder: TrialFolder) -> None:
+    config = tiny_config("kto")
+
+    found = measured(config, folder)
+
+    assert found["trained_tokens"] == lengths(config, "completion", at_most=1024)
+
+
+@pytest.mark.parametrize(("trainer", "completions"), [("grpo", 2), ("rloo", 2), ("online_dpo", 2)])
+def test_generated_tokens_count_with_their_prompts(
+    trainer: str, completions: int, folder: TrialFolder
+) -> None:
+    config = tiny_config(trainer)
+
+    found = measured(config, folder)
+
+    budget = config.measure.probe_examples * completions * 8
+    assert found["trained_tokens"] == found["source_tokens"] * completions + budget
+
+
+def test_a_packed_batch_has_no_padding(folder: TrialFolder) -> None:
+    found = measured(tiny_config(), folder, trainer={"packing": True, "packing_strategy": "bfd"})
+
+    assert found["padding_share"] == 0
+
+
+def test_without_checkpointing_a_trial_needs_more_memory(folder: TrialFolder) -> None:
+    with_it = measured(tiny_config(), folder)
+    without = measured(tiny_config(), folder, trainer=NO_CHECKPOINTING)
+
+    assert without["peak_memory_bytes"] > with_it["peak_memory_bytes"] + 8 * MIB
+
+
+def test_a_smaller_micro_batch_needs_less_memory_for_the_same_work(folder: TrialFolder) -> None:
+    whole = measured(tiny_config(), folder)
+    quarter = measured(tiny_config(), folder, trainer={"per_device_train_batch_size": 1})
+
+    assert quarter["peak_memory_bytes"] < whole["peak_memory_bytes"]
+    assert quarter["trained_tokens"] == whole["trained_tokens"]
+    assert quarter["n_measured_steps"] == whole["n_measured_steps"]
+
+
+def test_an_adapter_trains_only_itself(folder: TrialFolder) -> None:
+    found = measured(tiny_config(), folder, adapter=LORA)
+
+    # q and v of two layers: r x (in + out) each; v has half the heads.
+    assert found["trained_parameters"] == 2 * 4 * ((64 + 64) + (64 + 32))
+
+
+def test_precision_is_that_of_the_weights(folder: TrialFolder) -> None:
+    measured(tiny_config(), folder, model={"dtype": "bfloat16"})
+
+    assert list(read_json(folder.effective)["model"]["dtypes"]) == ["torch.bfloat16"]
+
+
+def test_the_precision_and_its_reason_are_recorded(folder: TrialFolder) -> None:
+    facts = run_with_settings(tiny_config(), Settings(), folder).facts
+
+    assert "when nothing is asked: " in facts["precision"]
+
+
+def test_packing_strategies_are_one_set_up_when_nothing_overflows(folder: TrialFolder) -> None:
+    hashes = _packing_hashes(folder, max_length=2048)
+
+    assert hashes["bfd"] == hashes["bfd_split"] != hashes["wrapped"]
+
+
+def test_packing_strategies_differ_when_something_overflows(folder: TrialFolder) -> None:
+    hashes = _packing_hashes(folder, max_length=128)
+
+    assert len(set(hashes.values())) == 3
+
+
+def test_a_setting_that_changes_nothing_changes_no_hash(folder: TrialFolder) -> None:
+    asked = Settings(
+        model={"attn_implementation": "sdpa", "dtype": "float32"},
+        trainer={"max_length": 2048, "per_device_train_batch_size": 4},
+    )
+
+    hashes = {
+        run_with_settings(tiny_config(), s, folder).effective_hash
+        for s in (Settings(trainer={"max_length": None}), asked)
+    }
+
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(trainer={"optim": "sgd"}),
+        Settings(trainer=NO_CHECKPOINTING),
+        Settings(model={"attn_implementation": "eager"}),
+        Settings(adapter=LORA),
+    ],
+    ids=["optimizer", "checkpointing", "attention", "adapter"],
+)
+def test_a_setting_that_changes_something_changes_the_hash(settings: Settings, folder: TrialFolder) -> None:
+    one = run_with_settings(tiny_config(), Settings(), folder, known={}).effective_hash
+    other = run_with_settings(tiny_config(), settings, folder).effective_hash
+
+    assert one != other
+
+
+def test_a_known_set_up_is_not_measured_again(folder: TrialFolder) -> None:
+    first = run_with_settings(tiny_config(), Settings(), folder)
+    assert first.effective_hash is not None
+
+    again = run_with_settings(tiny_config(), Settings(), folder, known={first.effective_hash: 7})
+
+    assert isinstance(again.outcome, Reused)
+    assert again.outcome.trial == 7
+
+
+def test_more_memory_than_the_budget_is_out_of_memory_with_what_was_held(folder: TrialFolder) -> None:
+    outcome = run_with_settings(tiny_config(budget_bytes=16 * MIB), Settings(), folder).outcome
+
+    assert isinstance(outcome, OutOfMemory)
+    assert outcome.phase is Phase.WARM_UP
+    assert outcome.held_bytes is not None
+    assert outcome.held_bytes > 16 * MIB
+
+
+def test_just_enough_memory_is_enough(folder: TrialFolder) -> None:
+    needed = measured(tiny_config(), folder)["peak_memory_bytes"]
+
+    again = measured(tiny_config(budget_bytes=int(needed * 1.1)), folder)
+
+    assert again["peak_memory_bytes"] <= needed * 1.1
+
+
+def test_processes_with_the_same_trial_agree_on_its_memory_whatever_ran_before(tmp_path: Path) -> None:
+    catalogue = read_catalogue(conf_folder())
+    small, large = (
+        replace(tiny_config(), technique=catalogue.choose(choice, {}))
+        for choice in ({"truncation": "max_length"}, {"checkpointing": "disabled"})
+    )
+    found: dict[int, list[float]] = {0: [], 1: []}
+    with ProcessPool(max_templates=1) as pool:
+        for number, which in enumerate([0, 1, 1, 0, 0, 1]):
+            folder = TrialFolder(tmp_path / str(number))
+            record = run_isolated((small, large)[which], catalogue, folder, pool=pool)
+            assert isinstance(record.outcome, Measured), record.outcome
+            found[which].append(record.outcome.measures["peak_memory_bytes"])
+
+    for peaks in found.values():
+        assert max(peaks) <= min(peaks) * 1.02
+    assert min(found[1]) > max(found[0])
+
+
+def test_a_loss_that_is_no_number_is_an_outcome_of_its_own(folder: TrialFolder) -> None:
+    outcome = run_with_settings(tiny_config(arguments={"learning_rate": 1e30}), Settings(), folder).outcome
+
+    assert isinstance(outcome, NonFinite)
+    assert outcome.step == 2
+
+
+def test_what_trl_ignores_is_not_in_force(folder: TrialFolder) -> None:
+    outcome = run_with_settings(tiny_config("dpo"), Settings(trainer={"padding_free": True}), folder).outcome
+
+    assert outcome == NotInForce(differences=("padding_free=True was asked for; the trainer has False",))
+
+
+def test_what_cannot_be_meant_is_incompatible_and_says_why(folder: TrialFolder) -> None:
+    outcome = run_with_settings(tiny_config(), Settings(trainer={"nonesuch": 1}), folder).outcome
+
+    assert isinstance(outcome, Incompatible)
+    assert outcome.violations[0].startswith("SFTConfig has no field nonesuch")
+
+
+def test_a_length_that_no_example_fits_in_is_incompatible(folder: TrialFolder) -> None:
+    outcome = run_with_settings(tiny_config("reward"), Settings(trainer={"max_length": 16}), folder).outcome
+
+    assert isinstance(outcome, Incompatible)
+    assert "keeps none of the 4 examples" in outcome.violations[0]
+
+
+def test_what_trl_refuses_is_a_crash_with_its_reason_and_its_traceback_in_the_log(
+    folder: TrialFolder,
+) -> None:
+    outcome = run_with_settings(tiny_config(), Settings(trainer={"padding_free": True}), folder).outcome
+
+    assert isinstance(outcome, Crashed)
+    assert outcome.phase is Phase.BUILD
+    assert outcome.reason.startswith("ValueError: When `padding_free=True` without packing")
+    assert "Traceback" in folder.stderr.read_text()
+
+
+def test_ones_own_data_are_trained_on(folder: TrialFolder, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(json.dumps({"text": f"{n} and {n}"}) for n in range(8)))
+    config = tiny_config(dataset=DatasetConfig(name="mine", source=DatasetSource.JSONL, path=str(path)))
+
+    found = measured(config, folder)
+
+    end_of_text = config.measure.probe_examples  # TRL ends each text with one
+    assert found["trained_tokens"] == found["source_tokens"] + end_of_text
+
+
+def test_data_without_the_columns_are_refused_in_words(folder: TrialFolder, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps({"question": "why?"}))
+    config = tiny_config(dataset=DatasetConfig(name="mine", source=DatasetSource.JSONL, path=str(path)))
+
+    outcome = run_with_settings(config, Settings(), folder).outcome
+
+    assert isinstance(outcome, Incompatible)
+    assert "has the columns question; trainer=sft needs prompt and completion" in outcome.violations[0]
+
+
+def _packing_hashes(folder: TrialFolder, max_length: int) -> dict[str, str | None]:
+    config = tiny_config()
+    return {
+        strategy: run_with_settings(
+            config,
+            Settings(trainer={"packing": True, "packing_strategy": strategy, "max_length": max_length}),
+            folder,
+        ).effective_hash
+        for strategy in ("bfd", "bfd_split", "wrapped")
+    }

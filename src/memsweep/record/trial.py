@@ -89,6 +89,7 @@ class TrialResult:
         reused_from: Number of the trial whose measures these are; None when its own.
         seconds: Seconds by phase, and `total`.
         versions: Package to version.
+        program: What repeats it, after `python`: the script that the study ran.
     """
 
     number: int
@@ -107,6 +108,7 @@ class TrialResult:
     reused_from: int | None
     seconds: Mapping[str, float]
     versions: Mapping[str, str]
+    program: str = "train.py"
 
     def to_mapping(self) -> dict[str, Any]:
         """Return JSON-ready data, one key an attribute."""
@@ -136,7 +138,7 @@ class TrialResult:
     @property
     def command(self) -> str:
         """The command that repeats this trial alone."""
-        return shlex.join(["python", "train.py", *self.overrides])
+        return shlex.join(["python", self.program, *self.overrides])
 
 
 def read_results(path: Path) -> tuple[TrialResult, ...]:

@@ -1,0 +1,1 @@
+"""A Hydra plugin: hydra/sweeper=pareto, hydra/launcher=isolated.  Import nothing here: sweeper/README.md."""

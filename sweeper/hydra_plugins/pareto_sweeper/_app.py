@@ -1,0 +1,178 @@
+"""What the sweeper knows of the app: nothing, or that its choices are techniques with rules.
+
+Any Hydra app can be swept.  One whose config groups are the techniques of `memsweep.technique` gains three
+things: combinations that cannot run are never launched, parameters of an option are asked only with that
+option, and combinations that ask for the same settings are measured once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+from hydra.core.config_loader import ConfigLoader
+from omegaconf import DictConfig, OmegaConf
+
+from memsweep.config.schema import Device
+from memsweep.errors import ConfigError
+from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
+from memsweep.technique.compatibility import Circumstances, changes, circumstances_here, violations
+from memsweep.technique.option import BASELINE
+from memsweep.technique.settings import merge, requested_hash
+
+from ._groups import groups_of
+from ._space import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a request comes to.
+
+    Attributes:
+        choice: Technique to option, complete; empty for an app without techniques.
+        changes: What the choice changes beside speed and memory.
+        violations: One sentence for each broken rule; empty when it may run.
+        requested_hash: Equal for requests that ask for the same; empty when rules are broken.
+    """
+
+    choice: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    requested_hash: str = ""
+
+
+class App(Protocol):
+    """What is asked of an app."""
+
+    techniques: frozenset[str]
+
+    def judge(self, request: Request) -> Verdict:
+        """Return what `request` comes to."""
+
+    def option_of(self, technique: str) -> str:
+        """Return the option of a technique where nothing is typed."""
+
+    def parameters_of(self, technique: str, option: str) -> Mapping[str, tuple[Any, ...]]:
+        """Return the parameters of an option, each with the values that a search tries.
+
+        Raises:
+            ConfigError: If there is no such option.
+        """
+
+
+class PlainApp:
+    """An app without techniques: every combination may run."""
+
+    techniques: frozenset[str] = frozenset()
+
+    def judge(self, request: Request) -> Verdict:
+        """Return a verdict without objections."""
+        text = json.dumps(request.rest, separators=(",", ":"))
+        return Verdict(requested_hash=hashlib.sha256(text.encode()).hexdigest()[:16])
+
+    def option_of(self, technique: str) -> str:
+        """Never called: there are no techniques."""
+        raise ConfigError(f"this app has no technique {technique!r}")
+
+    def parameters_of(self, technique: str, option: str) -> Mapping[str, tuple[Any, ...]]:
+        """Never called: there are no techniques."""
+        raise ConfigError(f"this app has no technique={option!r} of {technique!r}")
+
+
+class TechniqueApp:
+    """An app whose choices are techniques.
+
+    Args:
+        catalogue: The techniques.
+        composed: The config composed from everything that is not searched, as plain data.
+    """
+
+    def __init__(self, catalogue: Catalogue, composed: Mapping[str, Any]) -> None:
+        self.techniques = frozenset(catalogue.techniques)
+        self._catalogue = catalogue
+        self._composed = composed
+        self._options: dict[str, str] = {}
+        self._parameters: dict[str, dict[str, Any]] = {}
+        for technique, node in dict(composed.get("technique") or {}).items():
+            values = dict(node)
+            self._options[technique] = str(values.pop("option", BASELINE))
+            self._parameters[technique] = values
+
+    def judge(self, request: Request) -> Verdict:
+        """Return the choice that `request` completes, the rules it breaks, and its hash."""
+        options = {**self._options, **request.options}
+        parameters: dict[str, Any] = {}
+        for technique, values in self._parameters.items():
+            # Composed values belong to the composed option; another option has its own.  A value typed for
+            # an option that is searched is in the composed config too, where another option stands.
+            if options[technique] == self._options[technique]:
+                declared = self.parameters_of(technique, options[technique])
+                is_searched = technique in request.options
+                parameters.update(
+                    {
+                        f"technique.{technique}.{k}": v
+                        for k, v in values.items()
+                        if k in declared or not is_searched
+                    }
+                )
+        parameters.update(request.parameters)
+        here = _circumstances(self._catalogue, *self._facts(request))
+        chosen = self._catalogue.choose(options, parameters)
+        choice = {technique: option.option for technique, option in chosen.items()}
+        found = changes(chosen, self._catalogue)
+        broken = violations(chosen, here, self._catalogue)
+        if broken:
+            return Verdict(choice=choice, changes=found, violations=broken)
+        try:
+            settings = merge(chosen, here.trainer, self._catalogue)
+        except ConfigError as error:  # two owners of one key
+            return Verdict(choice=choice, changes=found, violations=tuple(str(error).splitlines()))
+        return Verdict(choice=choice, changes=found, requested_hash=requested_hash(settings, request.rest))
+
+    def _facts(self, request: Request) -> tuple[str, Device, int | None]:
+        """Return trainer, device and batch: as composed, but for what a trial is given otherwise."""
+
+        def fact(group: str, key: str, field: str | None = None) -> Any:
+            composed = self._composed.get(group) or {}
+            return request.groups.get(f"{group}.{key}", request.groups.get(field or "", composed.get(key)))
+
+        batch = fact("trainer", "batch")
+        trainer = fact("trainer", "name", "trainer")
+        return str(trainer), Device(fact("launch", "device") or Device.AUTO), batch
+
+    def option_of(self, technique: str) -> str:
+        """Return the composed option."""
+        return self._options.get(technique, BASELINE)
+
+    def parameters_of(self, technique: str, option: str) -> Mapping[str, tuple[Any, ...]]:
+        """Return the parameters that the option's file declares."""
+        declared = self._catalogue.option(technique, option).parameters
+        return {name: parameter.search for name, parameter in declared.items()}
+
+
+def app_of(config: DictConfig, loader: ConfigLoader) -> App:
+    """Return what is known of the app that `config` was composed for.
+
+    Its choices are techniques if its config has a node for each technique group, beside a trainer.
+    """
+    groups = set(groups_of(loader, "technique"))
+    if not groups or "technique" not in config or "trainer" not in config:
+        return PlainApp()
+    composed = {
+        key: OmegaConf.to_container(config[key], resolve=True)
+        for key in ("technique", "trainer", "launch")
+        if key in config
+    }
+    catalogue = read_catalogue(conf_folder())
+    if groups != set(catalogue.techniques):
+        return PlainApp()
+    return TechniqueApp(catalogue, composed)
+
+
+@lru_cache(maxsize=16)
+def _circumstances(catalogue: Catalogue, trainer: str, asked: Device, batch: int | None) -> Circumstances:
+    return circumstances_here(trainer, asked, catalogue, batch)

@@ -1,0 +1,200 @@
+"""What to try next: the sampler's proposal where it is legal and new, else the nearest cell that is.
+
+The study that the sampler works on is in memory.  It holds more trials than were run: a proposal that was
+tried already is told as failed, which samplers do not see, and a few that break rules are told as
+infeasible, so that the sampler learns where not to look.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import optuna
+from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from memsweep.record.study import Study
+
+from ._app import App, Verdict
+from ._legal import LegalCells
+from ._overrides import Parameter
+from ._samplers import GRID, make_sampler, sampler_name
+from ._settings import SweepSettings
+from ._space import Cell, Space
+from ._tell import ENDED, Told
+
+_ASKS = 4
+"""Proposals that are drawn before a cell is picked without the sampler."""
+
+_REMEMBERED = 20
+"""Proposals that are looked back on: where none of them was legal, asking again is no use."""
+
+_SETTLED = 10
+"""Trials told before the sampler hears of broken rules: until then it only explores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A trial to be.
+
+    Attributes:
+        overrides: What it is given.
+        parameters: Searched key to label.
+        inside: Parameter name to label, of those that the sampler could have drawn.
+        verdict: What the app makes of it.
+        trial: The sampler's trial, running.
+        is_baseline: It is what the others are compared with.
+    """
+
+    overrides: tuple[str, ...]
+    parameters: Mapping[str, str]
+    inside: Mapping[str, str]
+    verdict: Verdict
+    trial: optuna.Trial
+    is_baseline: bool = False
+
+
+class Asker:
+    """Proposes trials and hears how they ended.
+
+    Args:
+        space: The search space.
+        app: Knows which cells may run.
+        settings: Which sampler.
+        study: Objectives and constraints.
+    """
+
+    def __init__(self, space: Space, app: App, settings: SweepSettings, study: Study) -> None:
+        self.space = space
+        rng = random.Random(settings.seed)
+        self.legal = LegalCells(space, app, rng)
+        self._visited: set[Cell] = set()
+        self._names = tuple(study.constraints)
+        self._recent: deque[bool] = deque(maxlen=_REMEMBERED)
+        self._n_told = 0
+        self._told_illegal = 0
+        is_grid = sampler_name(settings.sampler) == GRID
+        self._ordered: Iterator[Cell] | None = self.legal.ordered() if is_grid else None
+        self._study = optuna.create_study(
+            sampler=make_sampler(settings.sampler, settings.seed),
+            directions=[direction.value for direction in study.objectives.values()],
+        )
+
+    @property
+    def n_left(self) -> int | None:
+        """How many legal cells have not been proposed; None where they are not listed."""
+        listed = self.legal.listed()
+        return None if listed is None else sum(cell not in self._visited for cell in listed)
+
+    def propose(self, worst: list[float]) -> Proposal | None:
+        """Return the next trial; None when there is none that has not been proposed.
+
+        Args:
+            worst: Finite values for what breaks rules, one an objective.
+        """
+        if self._ordered is not None:
+            cell = next((cell for cell in self._ordered if cell not in self._visited), None)
+            return None if cell is None else self.of_cell(cell)
+        if self.n_left == 0:
+            return None
+        cell = ()
+        is_hopeless = len(self._recent) == _REMEMBERED and not any(self._recent)
+        for _ in range(1 if is_hopeless else _ASKS):
+            trial, cell = self._asked()
+            if cell in self._visited:
+                self._study.tell(trial, state=TrialState.FAIL)
+                continue
+            verdict = self.legal.verdict(cell)
+            self._recent.append(not verdict.violations)
+            if not verdict.violations:
+                return self._proposal(cell, trial, verdict)
+            self._refuse(trial, worst)
+        found = self.legal.near(cell, self._visited)
+        return None if found is None else self.of_cell(found)
+
+    def of_cell(self, cell: Cell, space: Space | None = None, *, is_baseline: bool = False) -> Proposal:
+        """Return a proposal of a given cell, which need not be legal nor inside the space.
+
+        Args:
+            cell: The cell.
+            space: The space with other fixed overrides, where the cell has some of its own.
+            is_baseline: It is what the others are compared with.
+        """
+        labels = (space or self.space).labels(cell)
+        drawn = {
+            p.name: p.drawn(labels[p.name] or "") for p in self.space.parameters if labels[p.name] is not None
+        }
+        drawn = {name: value for name, value in drawn.items() if value is not None}
+        self._study.enqueue_trial(drawn)
+        trial = self._study.ask()
+        for parameter in self.space.parameters:
+            if parameter.name in drawn:
+                _suggest(trial, parameter)
+        verdict = self.legal.verdict(cell) if space is None else self.legal.app.judge(space.request(cell))
+        return self._proposal(cell, trial, verdict, space=space, is_baseline=is_baseline)
+
+    def tell(self, proposal: Proposal, told: Told) -> None:
+        """Tell the sampler how a proposal ended."""
+        if told.state is TrialState.FAIL:
+            self._study.tell(proposal.trial, state=TrialState.FAIL)
+            return
+        for name, violation in told.constraints.items():
+            proposal.trial.set_constraint(name, violation)
+        self._study.tell(proposal.trial, list(told.values or ()))
+        self._n_told += 1
+
+    def _proposal(
+        self,
+        cell: Cell,
+        trial: optuna.Trial,
+        verdict: Verdict,
+        *,
+        space: Space | None = None,
+        is_baseline: bool = False,
+    ) -> Proposal:
+        used = space or self.space
+        if space is None:
+            self._visited.add(cell)
+        labels = used.labels(cell)
+        inside = {name: label for name, label in labels.items() if label is not None and name in trial.params}
+        return Proposal(
+            overrides=used.overrides(cell),
+            parameters=used.shown(cell),
+            inside=inside,
+            verdict=verdict,
+            trial=trial,
+            is_baseline=is_baseline,
+        )
+
+    def _asked(self) -> tuple[optuna.Trial, Cell]:
+        trial = self._study.ask()
+        labels: dict[str, str | None] = {}
+        for parameter in self.space.parameters:
+            exists = self.space.exists(parameter, labels)
+            labels[parameter.name] = parameter.label(_suggest(trial, parameter)) if exists else None
+        return trial, tuple(labels.values())
+
+    def _refuse(self, trial: optuna.Trial, worst: list[float]) -> None:
+        """Tell the sampler of broken rules, but not so often that rules drown measurements."""
+        if self._n_told < _SETTLED or self._told_illegal >= self._n_told:
+            self._study.tell(trial, state=TrialState.FAIL)
+            return
+        self._told_illegal += 1
+        for name in self._names:
+            trial.set_constraint(name, 0.0)
+        trial.set_constraint(ENDED, 1.0)
+        self._study.tell(trial, worst)
+
+
+def _suggest(trial: optuna.Trial, parameter: Parameter) -> object:
+    distribution = parameter.distribution
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(parameter.name, distribution.choices)
+    low, high, log = distribution.low, distribution.high, distribution.log  # type: ignore[attr-defined]
+    if isinstance(distribution, IntDistribution):
+        return trial.suggest_int(parameter.name, low, high, step=distribution.step, log=log)
+    step: float | None = distribution.step  # type: ignore[attr-defined]
+    return trial.suggest_float(parameter.name, low, high, step=step, log=log)

@@ -1,0 +1,135 @@
+"""From what was typed to the search space: which keys are searched, and when each of them exists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.types import Override
+from optuna.distributions import CategoricalDistribution
+
+from memsweep.errors import ConfigError
+
+from ._app import App
+from ._groups import options_of
+from ._overrides import Fixed, Parameter, fixed, label_text, read_value, searched
+from ._space import GROUP, NODE, Conditional, Entry, Space, technique_of
+from ._typed import collect
+
+
+def build_space(
+    params: Mapping[str, Any],
+    arguments: Sequence[str],
+    app: App,
+    loader: ConfigLoader,
+    *,
+    seed: int = 0,
+    search_options: bool = False,
+) -> Space:
+    """Return the space that `hydra.sweeper.params` and the command line describe.
+
+    Args:
+        params: `hydra.sweeper.params`.
+        arguments: The command line's overrides; they win where both name a key.
+        app: Knows which option has which parameters.
+        loader: Knows the config groups.
+        seed: Decides the order where `shuffle` asks for one.
+        search_options: Also search the parameters of searched options, over the values their files offer.
+
+    Raises:
+        ConfigError: If something typed cannot be meant; the message says what is on offer.
+    """
+    overrides = collect(params, arguments, loader)
+    read = [searched(o, seed) if o.is_sweep_override() else fixed(o) for o in overrides]
+    by_key = {entry.key: entry for entry in read}
+    for override, entry in zip(overrides, read, strict=True):
+        _require_options(override, entry, loader)
+    entries: list[Entry] = [_conditional(entry, by_key, app) for entry in read]
+    if search_options:
+        entries.extend(_offered(by_key, app))
+    return Space(entries=tuple(entries), techniques=app.techniques)
+
+
+def _require_options(override: Override, entry: Fixed | Parameter, loader: ConfigLoader) -> None:
+    """Raise if a config group is to have an option that does not exist."""
+    values = entry.values if isinstance(entry, Parameter) else (entry.value,)
+    offered = options_of(loader, override.key_or_group)  # empty for a key that is no group
+    for value in values:
+        if offered and isinstance(value, str) and "/" not in value and value not in offered:
+            raise ConfigError(f"{entry.key} has no option {value!r}; it has {', '.join(offered)}")
+
+
+def _conditional(entry: Fixed | Parameter, by_key: Mapping[str, Fixed | Parameter], app: App) -> Entry:
+    """Return `entry`, tied to the options that declare it if it is a parameter of a technique."""
+    technique = technique_of(entry.key, app.techniques)
+    if technique is None or not entry.key.startswith(NODE):
+        return entry
+    name = entry.key.removeprefix(f"{NODE}{technique}.")
+    group = by_key.get(f"{GROUP}{technique}")
+    if isinstance(group, Parameter):
+        among = frozenset(
+            label for label in group.labels if name in app.parameters_of(technique, str(group.value(label)))
+        )
+        _require_declared(entry.key, technique, group.labels, bool(among), name)
+        if isinstance(entry, Parameter):
+            return replace(entry, parent=group.name, among=among)
+        return Conditional(override=entry, parent=group.name, among=among)
+    option = app.option_of(technique) if group is None else str(group.value)
+    _require_declared(entry.key, technique, (option,), name in app.parameters_of(technique, option), name)
+    return entry
+
+
+def _require_declared(key: str, technique: str, options: Sequence[str], declared: bool, name: str) -> None:
+    if not declared:
+        raise ConfigError(
+            f"{key}: {technique}={' and '.join(options)} has no parameter {name!r}; choose an option that "
+            f"has it with {GROUP}{technique}=...; the files in conf/{GROUP}{technique} list them"
+        )
+
+
+def _offered(by_key: Mapping[str, Fixed | Parameter], app: App) -> list[Parameter]:
+    """Return a parameter for each that a fixed or searched option offers values of, unless it is typed."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for technique in sorted(app.techniques):
+        group = by_key.get(f"{GROUP}{technique}")
+        for label, option in _options(technique, group, app):
+            for name, values in app.parameters_of(technique, option).items():
+                key = f"{NODE}{technique}.{name}"
+                if len(values) > 1 and key not in by_key:
+                    texts = tuple(label_text(value) for value in values)
+                    found.setdefault((key, texts), []).append(label)
+    return [
+        _offer(key, texts, among, by_key, [other for other, _ in found])
+        for (key, texts), among in found.items()
+    ]
+
+
+def _options(technique: str, group: Fixed | Parameter | None, app: App) -> list[tuple[str, str]]:
+    """Return label and option, of every option that a trial may choose."""
+    if isinstance(group, Parameter):
+        return [(label, str(group.value(label))) for label in group.labels]
+    option = app.option_of(technique) if group is None else str(group.value)
+    return [(option, option)]
+
+
+def _offer(
+    key: str,
+    texts: tuple[str, ...],
+    among: Sequence[str],
+    by_key: Mapping[str, Fixed | Parameter],
+    keys: Sequence[str],
+) -> Parameter:
+    group = by_key.get(GROUP + key.removeprefix(NODE).split(".")[0])
+    is_searched = isinstance(group, Parameter)
+    return Parameter(
+        name=key if keys.count(key) == 1 else f"{key} of {' or '.join(among)}",
+        key=key,
+        typed=key,
+        distribution=CategoricalDistribution(texts),
+        labels=texts,
+        values=tuple(read_value(text) for text in texts),
+        parent=group.name if isinstance(group, Parameter) else None,
+        among=frozenset(among) if is_searched else frozenset(),
+    )

@@ -1,0 +1,162 @@
+"""How far the study is: one line a finished trial, and on a terminal a line that changes.
+
+The line is drawn once a second, because it is drawn by the machine that is being measured.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from memsweep.record.study import Study
+from memsweep.record.trial import TrialResult
+from memsweep.report.words import counts_text, name_text
+from memsweep.units import measure_text, seconds_text
+
+log = logging.getLogger(__name__)
+
+
+class Progress:
+    """What is told while a study runs.
+
+    Args:
+        mode: `auto`, `live`, `plain` or `off`.
+        n_trials: How many trials are to be run.
+        stream: Where the live line goes, if it is a terminal; the standard output when None.
+    """
+
+    def __init__(self, mode: str, n_trials: int, stream: TextIO | None = None) -> None:
+        stream = stream or sys.stdout
+        self.is_live = mode == "live" or (mode == "auto" and stream.isatty())
+        self._is_silent = mode == "off"
+        self._console = Console(file=stream, force_terminal=True if mode == "live" else None)
+        self._n_trials, self._n_counted, self._n_front = n_trials, 0, 0
+        self._counts: Mapping[str, int] = {}
+        self._running, self._phase = "", ""
+        self._began = time.monotonic()
+        self._ends: list[float] = []
+        self._live: Live | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the live line, where there is one, until the block ends."""
+        if not self.is_live:
+            yield
+            return
+        self._live = live = Live(
+            get_renderable=self._line, console=self._console, refresh_per_second=1, transient=True
+        )
+        before = {sys.stdout, sys.stderr}
+        with live:
+            # Handlers keep the stream they were made with, and would write into the line.
+            handlers = [h for h in logging.getLogger().handlers if isinstance(h, logging.StreamHandler)]
+            moved = [(handler, handler.stream) for handler in handlers if handler.stream in before]
+            for handler, _ in moved:
+                handler.setStream(sys.stdout)
+            try:
+                yield
+            finally:
+                self._live = None
+                for handler, stream in moved:
+                    handler.setStream(stream)
+
+    def begin(self, running: str) -> None:
+        """Say which trial runs now."""
+        self._running, self._phase = running, ""
+        self._redraw()
+
+    def phase(self, phase: object) -> None:
+        """Say where in its life the running trial is."""
+        self._phase = str(phase).replace("_", " ")
+
+    def end(
+        self, result: TrialResult, study: Study, counts: Mapping[str, int], n_counted: int, n_front: int
+    ) -> None:
+        """Tell how a trial ended.
+
+        Args:
+            result: The trial.
+            study: Its study.
+            counts: Outcome type to number of trials so far.
+            n_counted: Trials so far that count.
+            n_front: Size of the front now.
+        """
+        self._counts, self._n_counted, self._n_front = counts, n_counted, n_front
+        self._running = ""
+        self._ends.append(time.monotonic())
+        self._redraw()
+        self.note(trial_line(result, study))
+
+    def note(self, text: str) -> None:
+        """Say something, on lines of its own."""
+        if not self._is_silent:
+            for line in text.splitlines():
+                log.info("%s", line)
+
+    def _redraw(self) -> None:
+        if self._live is not None:
+            self._live.refresh()
+
+    def _line(self) -> RenderableType:
+        n_trials = max(self._n_trials, 1)
+        done = min(self._n_counted, n_trials)
+        words = [f"front {self._n_front}"] if self._n_front else []
+        left = self._seconds_left()
+        words += [f"about {_whole_text(left)} left"] if left is not None else []
+        words += [counts_text(self._counts)] if self._counts else []
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(
+            ProgressBar(total=n_trials, completed=done, width=20),
+            Text(f"{done}/{self._n_trials}", style="bold"),
+            Text(", ".join(words), overflow="ellipsis", no_wrap=True),
+        )
+        now = f"{self._running} ({self._phase})" if self._running and self._phase else self._running
+        return Group(grid, Text(now, style="dim", overflow="ellipsis", no_wrap=True))
+
+    def _seconds_left(self) -> float | None:
+        if not 0 < self._n_counted < self._n_trials:
+            return None
+        mean = (self._ends[-1] - self._began) / self._n_counted
+        spent = time.monotonic() - self._ends[-1]
+        return max(0.0, mean * (self._n_trials - self._n_counted) - min(spent, mean))
+
+
+def _whole_text(seconds: float) -> str:
+    """Return a time that is only estimated: without fractions."""
+    return f"{math.ceil(seconds)} s" if seconds < 60 else seconds_text(seconds)
+
+
+def trial_line(result: TrialResult, study: Study) -> str:
+    """Return how a trial ended: `trial 17 packing=bfd: 12,480 tokens/s, peak memory 21.3 GiB`."""
+    head = f"trial {result.number} {result.label}"
+    if not result.objectives:
+        again = f" (as trial {result.reused_from})" if result.reused_from is not None else ""
+        return f"{head}: {result.outcome.text}{again}"
+    parts = [figure_text(name, value) for name, value in result.objectives.items()]
+    missed = {name: violation for name, violation in result.constraints.items() if violation > 0}
+    parts += [
+        f"misses {name} by {measure_text(study.constraints[name].measure, violation)}"
+        for name, violation in missed.items()
+    ]
+    if result.reused_from is not None:
+        parts.append(f"same set-up as trial {result.reused_from}")
+    elif result.on_front:
+        parts.append("on the front")
+    return f"{head}: {', '.join(parts)}"
+
+
+def figure_text(name: str, value: float) -> str:
+    """Return a measure with its unit, and with its name unless the unit says it."""
+    text = measure_text(name, value)
+    return text if name.endswith("_per_second") else f"{name_text(name)} {text}"

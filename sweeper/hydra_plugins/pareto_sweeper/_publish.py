@@ -1,0 +1,59 @@
+"""Where a study's results go beside its files: the report, Weights & Biases, the terminal.
+
+None of it can harm the study: whatever goes wrong here is a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from memsweep.record.folder import StudyFolder
+from memsweep.record.trial import TrialResult
+from memsweep.report.html import write_report
+from memsweep.report.text import print_study
+from memsweep.report.wandb_log import StudyLogger
+
+from ._book import Book
+
+log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Publishes a study.
+
+    Args:
+        folder: Its folder, which holds study.json already.
+        tracking: The app's `tracking` node: mode, project, entity; empty for none.
+    """
+
+    def __init__(self, folder: StudyFolder, tracking: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._logger = StudyLogger(folder, tracking)
+
+    def trial(self, result: TrialResult) -> None:
+        """Publish a finished trial."""
+        self._logger.trial(result)
+
+    def end(self, book: Book, exit_code: int, places: list[tuple[str, Path | str]]) -> None:
+        """Publish the study as it ended, and print what it found.
+
+        Args:
+            book: Its trials.
+            exit_code: What the study ends with.
+            places: What to look at beside the report and the runs.
+        """
+        self._logger.finish(book.results, exit_code)
+        found: list[tuple[str, Path | str]] = []
+        try:
+            found.append(("report", write_report(self._folder, book.results, book.study)))
+        except Exception as error:
+            log.warning("the report could not be written (%s: %s)", type(error).__name__, error)
+        location = self._logger.location
+        if location is not None:
+            found.append(("W&B runs", location))
+        print_study(book.results, book.study, Console(highlight=False), [*found, *places])

@@ -1,0 +1,192 @@
+"""What a launcher gives back, as a record: the app's numbers, our trials' outcomes, or what went wrong.
+
+Any launcher may have run the job, and any app may have been in it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from memsweep.errors import ConfigError
+from memsweep.record.folder import TrialFolder
+from memsweep.record.outcome import (
+    OUTCOME_TYPES,
+    Crashed,
+    Incompatible,
+    Measured,
+    NonFinite,
+    Outcome,
+    OutOfMemory,
+    Phase,
+    Reused,
+    from_mapping,
+)
+from memsweep.record.study import Study
+from memsweep.record.trial import TrialRecord
+
+log = logging.getLogger(__name__)
+
+_REASON_LENGTH = 500
+
+
+def folder_of(job: JobReturn, default: Path) -> Path:
+    """Return the job's output folder; `default` where the launcher does not say."""
+    if job.hydra_cfg is None:
+        return default
+    found = OmegaConf.select(job.hydra_cfg, "hydra.runtime.output_dir", throw_on_missing=False)
+    return default if found is None else Path(str(found))
+
+
+def record_of(job: JobReturn, folder: TrialFolder, study: Study, *, are_named: bool) -> TrialRecord:
+    """Return what became of a job.  Its folder's outcome.json, where there is one, knows best.
+
+    Args:
+        job: What the launcher gave back.
+        folder: Where the job ran.
+        study: Its objectives.
+        are_named: The app must return a mapping with the objectives' names.
+    """
+    if folder.outcome.exists():
+        try:
+            record = TrialRecord.read(folder)
+        except ValueError as error:
+            return TrialRecord(outcome=_crashed(str(error)))
+    else:
+        record = TrialRecord(outcome=_outcome_of(job, study, are_named=are_named))
+    return replace(record, outcome=judged(record.outcome, study))
+
+
+def failed_job(overrides: Sequence[str], error: BaseException) -> JobReturn:
+    """Return what a launcher that raised should have given back."""
+    job = JobReturn(overrides=list(overrides), status=JobStatus.FAILED)
+    if isinstance(error, SystemExit):
+        error = RuntimeError(f"the app ended the interpreter: sys.exit({error.code!r})")
+    job.return_value = error
+    return job
+
+
+def keep(record: TrialRecord, folder: TrialFolder) -> None:
+    """Write the trial's outcome into its folder, unless the trial itself has."""
+    if not folder.outcome.exists():
+        try:
+            record.write(folder)
+        except OSError as error:
+            log.warning("%s cannot be written: %s", folder.outcome, error)
+
+
+def outcome_of_error(error: BaseException) -> Outcome:
+    """Return the outcome that an exception stands for."""
+    if is_composition_error(error):
+        return Incompatible(violations=(_one_line(error, with_type=False),))
+    named: Outcome | None = getattr(error, "outcome", None)  # the isolated launcher's errors have one
+    if isinstance(named, Outcome):
+        return named
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if kinds & {"MemoryError", "OutOfMemoryError"}:  # by name: torch is not imported here
+        where = "host" if "MemoryError" in kinds else "device"
+        return OutOfMemory(
+            where=where, phase=Phase.START, requested_bytes=None, held_bytes=None, evidence=_one_line(error)
+        )
+    return _crashed(_one_line(error))
+
+
+def is_composition_error(error: BaseException) -> bool:
+    """Tell whether a config could not be made, so that nothing has run."""
+    return isinstance(error, HydraException | OmegaConfBaseException | ConfigError)
+
+
+def judged(outcome: Outcome, study: Study) -> Outcome:
+    """Return `outcome`, or what it is when an objective or a constrained measure is missing or not finite."""
+    if not isinstance(outcome, Measured | Reused):
+        return outcome
+    measures = outcome.measures
+    needed = [*study.objectives, *(constraint.measure for constraint in study.constraints.values())]
+    missing = [name for name in dict.fromkeys(needed) if name not in measures]
+    if missing:
+        return _crashed(
+            f"the app did not return {', '.join(missing)}, which the study is about; it returned "
+            f"{', '.join(measures) or 'no number'}"
+        )
+    broken = [f"{name}={measures[name]}" for name in needed if not math.isfinite(measures[name])]
+    if broken:
+        return NonFinite(what=", ".join(broken), step=0)
+    finite = {name: value for name, value in measures.items() if math.isfinite(value)}
+    return outcome if len(finite) == len(measures) else replace(outcome, measures=finite)
+
+
+def plain(value: Any) -> Any:
+    """Return what an app returned as data that any file can hold."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [plain(item) for item in value]
+    number = _number(value)
+    return repr(value) if number is None else number
+
+
+def returned_value(job: JobReturn) -> Any:
+    """Return what the app returned, without raising what it raised."""
+    return plain(job._return_value) if job.status is JobStatus.COMPLETED else None
+
+
+def _outcome_of(job: JobReturn, study: Study, *, are_named: bool) -> Outcome:
+    value = job._return_value
+    if job.status is JobStatus.FAILED:
+        return outcome_of_error(value) if isinstance(value, BaseException) else _crashed(repr(value))
+    if job.status is not JobStatus.COMPLETED:
+        return _crashed("the launcher did not wait for the job, so what it returned is not known")
+    if OmegaConf.is_config(value):
+        value = OmegaConf.to_container(value, resolve=True)
+    if isinstance(value, Mapping):
+        if value.get("type") in OUTCOME_TYPES:
+            try:
+                return from_mapping(value)
+            except ValueError as error:
+                return _crashed(str(error))
+        numbers = {str(key): _number(item) for key, item in value.items()}
+        return Measured(measures={key: number for key, number in numbers.items() if number is not None})
+    items = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    wanted = ", ".join(study.objectives)
+    if are_named and len(study.objectives) > 1:
+        return _crashed(f"the app must return a mapping with {wanted}, got {_short(value)}")
+    found = [number for item in items if (number := _number(item)) is not None]
+    if len(found) != len(study.objectives) or len(items) != len(found):
+        count = len(study.objectives)
+        return _crashed(f"the app must return {count} number(s), for {wanted}, got {_short(value)}")
+    return Measured(measures=dict(zip(study.objectives, found, strict=True)))
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, of whatever library it is; None for what is none."""
+    if value is None or isinstance(value, str | bytes | bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _crashed(reason: str) -> Crashed:
+    return Crashed(reason=reason[:_REASON_LENGTH], phase=Phase.START)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _one_line(error: BaseException, *, with_type: bool = True) -> str:
+    text = " ".join(str(error).split())[:_REASON_LENGTH]
+    return f"{type(error).__name__}: {text}" if with_type or not text else text

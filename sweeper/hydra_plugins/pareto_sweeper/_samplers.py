@@ -1,0 +1,134 @@
+"""Which samplers there are: name to Optuna's class, with the arguments it takes and those it is given.
+
+To add one, add a row here and its name in config.py.  `grid` is no sampler of Optuna's: the loop lists the
+space itself (`_ask.py`), because Optuna's stops a study by raising.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from optuna import samplers
+from optuna.exceptions import ExperimentalWarning
+
+from memsweep.errors import ConfigError
+
+GRID = "grid"
+_PREFIX = "optuna.samplers."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One sampler.
+
+    Attributes:
+        kind: Optuna's class.
+        arguments: What it is given unless the user says otherwise.
+        needs: Packages that Optuna asks for only when the sampler draws.
+    """
+
+    kind: type[samplers.BaseSampler]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+
+# Told that a trial failed, TPE asks for the same again; so failures for lack of memory are told as
+# infeasible, and `multivariate` with `group` is what then needed the fewest trials of Optuna's samplers.
+_TPE = {"multivariate": True, "group": True, "constant_liar": True, "warn_independent_sampling": False}
+
+_SAMPLERS: Mapping[str, _Row] = {
+    "tpe": _Row(kind=samplers.TPESampler, arguments=_TPE),
+    "nsgaii": _Row(kind=samplers.NSGAIISampler, arguments={"population_size": 16}),
+    "nsgaiii": _Row(kind=samplers.NSGAIIISampler, arguments={"population_size": 16}),
+    "gp": _Row(
+        kind=samplers.GPSampler,
+        arguments={"warn_independent_sampling": False},
+        needs=("scipy", "torch"),
+    ),
+    "qmc": _Row(
+        kind=samplers.QMCSampler,
+        arguments={"warn_independent_sampling": False, "warn_asynchronous_seeding": False},
+        needs=("scipy",),
+    ),
+    "random": _Row(kind=samplers.RandomSampler),
+}
+
+# Arguments that are objects or code, which a config cannot give.
+_NOT_DATA = frozenset(
+    {
+        "after_trial_strategy",
+        "child_generation_strategy",
+        "constraints_func",
+        "crossover",
+        "elite_population_selection_strategy",
+        "gamma",
+        "independent_sampler",
+        "mutation",
+        "reference_points",
+        "weights",
+    }
+)
+
+
+def sampler_name(asked: Mapping[str, Any]) -> str:
+    """Return the name of the sampler asked for.
+
+    Args:
+        asked: `name`, or `_target_` as the official plugin's files have it, and arguments.
+
+    Raises:
+        ConfigError: If there is no such sampler.
+    """
+    target = asked.get("_target_")
+    names = {f"{_PREFIX}{row.kind.__name__}": name for name, row in _SAMPLERS.items()}
+    names[f"{_PREFIX}GridSampler"] = names[f"{_PREFIX}BruteForceSampler"] = GRID
+    name = str(asked.get("name")) if target is None else names.get(str(target), str(target))
+    if name != GRID and name not in _SAMPLERS:
+        raise ConfigError(
+            f"hydra.sweeper.sampler must be one of {', '.join([*_SAMPLERS, GRID])}, got {name!r}"
+        )
+    return name
+
+
+def make_sampler(asked: Mapping[str, Any], seed: int) -> samplers.BaseSampler:
+    """Return the sampler asked for; for `grid` a random one, which is never used.
+
+    Args:
+        asked: As for `sampler_name`.
+        seed: Where `asked` has no seed of its own.
+
+    Raises:
+        ConfigError: If the sampler, or an argument of it, is not on offer.
+    """
+    name = sampler_name(asked)
+    given = {key: value for key, value in asked.items() if key not in ("name", "_target_", "_convert_")}
+    if given.get("seed") is None:
+        given["seed"] = seed
+    if name == GRID:
+        return samplers.RandomSampler(seed=given["seed"])
+    row = _SAMPLERS[name]
+    allowed = [key for key in inspect.signature(row.kind).parameters if key not in _NOT_DATA]
+    unknown = sorted(set(given) - set(allowed))
+    if unknown:
+        raise ConfigError(
+            f"hydra.sweeper.sampler={name} takes {', '.join(sorted(allowed))}; it does not take "
+            f"{', '.join(unknown)}"
+        )
+    lacking = [package for package in row.needs if importlib.util.find_spec(package) is None]
+    if lacking:
+        raise ConfigError(
+            f"hydra.sweeper.sampler={name} needs {' and '.join(lacking)}: pip install {' '.join(lacking)}"
+        )
+    with warnings.catch_warnings():
+        # What Optuna calls experimental is pinned to one major version in pyproject.toml.
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            return row.kind(**{**row.arguments, **given})
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"hydra.sweeper.sampler={name}: {error}") from error

@@ -1,0 +1,175 @@
+"""`hydra.sweeper` as types, checked: every problem in it at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from memsweep.errors import ConfigError
+from memsweep.record.folder import StudyFolder
+from memsweep.record.study import Constraint, Direction
+
+_SEARCH_SPACE = (
+    "hydra.sweeper.custom_search_space is not supported: it runs code that a config names.  Instead, "
+    "parameters of a technique's option are asked only with that option, by themselves; what must not go "
+    "together is a rule in a file of conf/technique"
+)
+_PROGRESS = ("auto", "live", "plain", "off")
+_OPTION_PARAMETERS = ("fixed", "searched")
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSettings:
+    """What `hydra.sweeper` asks for; config.py describes the fields that keep their names.
+
+    Attributes:
+        folder: The study's folder.
+        sampler: The sampler's `name` or `_target_`, and what it takes.
+        storage: Optuna URL of the mirror; None for none.
+        objectives: Name to direction.
+        are_named: The objectives have names of their own, so the app must return a mapping.
+        enqueue: A file of trials; None for none.
+    """
+
+    study_name: str
+    folder: StudyFolder
+    sampler: Mapping[str, Any]
+    storage: str | None
+    n_trials: int
+    n_jobs: int
+    max_failure_rate: float
+    objectives: Mapping[str, Direction]
+    are_named: bool
+    constraints: Mapping[str, Constraint]
+    params: Mapping[str, Any]
+    option_parameters: str
+    enqueue: Path | None
+    dry_run: bool
+    seed: int
+    progress: str
+
+
+def read_settings(raw: Mapping[str, Any], folder: StudyFolder, study_name: str) -> SweepSettings:
+    """Return `raw` checked.
+
+    Args:
+        raw: The fields of `hydra.sweeper`, as Hydra hands them to the sweeper.
+        folder: The study's folder.
+        study_name: Its name.
+
+    Raises:
+        ConfigError: All problems at once.
+    """
+    data = {key: _plain(value) for key, value in raw.items()}
+    problems: list[str] = []
+    if data["custom_search_space"] is not None:
+        problems.append(_SEARCH_SPACE)
+    problems += [
+        f"hydra.sweeper.{key} must be at least 1, got {data[key]}"
+        for key in ("n_trials", "n_jobs")
+        if data[key] < 1
+    ]
+    if not 0 <= data["max_failure_rate"] <= 1:
+        problems.append(f"hydra.sweeper.max_failure_rate must be from 0 to 1, got {data['max_failure_rate']}")
+    for key, allowed in (("progress", _PROGRESS), ("option_parameters", _OPTION_PARAMETERS)):
+        if data[key] not in allowed:
+            problems.append(f"hydra.sweeper.{key} must be one of {', '.join(allowed)}, got {data[key]!r}")
+    objectives = _objectives(data["objectives"], data["direction"], problems)
+    constraints = _constraints(data["constraints"], problems)
+    enqueue = None if data["enqueue"] is None else Path(data["enqueue"])
+    if enqueue is not None and not enqueue.is_file():
+        problems.append(f"hydra.sweeper.enqueue: there is no file {enqueue}")
+    sampler = data["sampler"] if isinstance(data["sampler"], dict) else {"name": data["sampler"]}
+    storage = _storage(data["storage"], folder, problems)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    same = (
+        "n_trials",
+        "n_jobs",
+        "max_failure_rate",
+        "params",
+        "option_parameters",
+        "dry_run",
+        "seed",
+        "progress",
+    )
+    return SweepSettings(
+        study_name=study_name,
+        folder=folder,
+        sampler=sampler,
+        storage=storage,
+        objectives=objectives,
+        are_named=bool(data["objectives"]),
+        constraints=constraints,
+        enqueue=enqueue,
+        **{key: data[key] for key in same},
+    )
+
+
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
+def _objectives(named: Mapping[str, Any], direction: Any, problems: list[str]) -> dict[str, Direction]:
+    """Return name to direction; names are made up where only `direction` is given."""
+    if not named:
+        directions = direction if isinstance(direction, list) else [direction]
+        names = ["value"] if len(directions) == 1 else [f"value_{index}" for index in range(len(directions))]
+        named = dict(zip(names, directions, strict=True))
+    found = {}
+    for name, text in named.items():
+        word = str(getattr(text, "name", text)).lower()
+        if word in set(Direction):
+            found[str(name)] = Direction(word)
+        else:
+            problems.append(f"objective {name} must be minimize or maximize, got {text!r}")
+    if not found and not problems:
+        problems.append("hydra.sweeper.direction names no objective: minimize, maximize, or a list of these")
+    return found
+
+
+def _constraints(raw: Mapping[str, Any], problems: list[str]) -> dict[str, Constraint]:
+    """Return name to demand, without those whose bound is null."""
+    found = {}
+    for name, node in raw.items():
+        where = f"hydra.sweeper.constraints.{name}"
+        if node is None:
+            continue
+        if not isinstance(node, Mapping) or not isinstance(node.get("measure"), str):
+            problems.append(f"{where} must be {{measure: name, at_most: number}}, got {node!r}")
+            continue
+        bounds = {key: node[key] for key in ("at_most", "at_least") if key in node}
+        unknown = set(node) - {"measure", *bounds}
+        if len(bounds) != 1 or unknown:
+            problems.append(f"{where} needs a measure and one of at_most and at_least, got {dict(node)!r}")
+            continue
+        ((key, bound),) = bounds.items()
+        if bound is None:
+            continue
+        if bound == "baseline":
+            # The bound is filled in when the baseline is measured; until then the direction must be known.
+            found[name] = Constraint(measure=node["measure"], of_baseline=True, upper=key == "at_most")
+        elif isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound):
+            found[name] = Constraint(measure=node["measure"], bound=float(bound), upper=key == "at_most")
+        else:
+            problems.append(f"{where}.{key} must be a number, baseline or null, got {bound!r}")
+    return found
+
+
+def _storage(asked: Any, folder: StudyFolder, problems: list[str]) -> str | None:
+    if asked is None:
+        return None
+    if asked == "auto":
+        return f"{_SQLITE}{folder.storage}"
+    if isinstance(asked, str) and "://" in asked:
+        return asked
+    problems.append(
+        f"hydra.sweeper.storage must be auto, null or a URL such as sqlite:///study.db, got {asked!r}"
+    )
+    return None

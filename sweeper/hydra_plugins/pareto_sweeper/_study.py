@@ -1,0 +1,273 @@
+"""The loop: ask, is it legal and new, launch, tell, write.
+
+One trial, or `n_jobs` of them, is with the launcher at a time.  What is known of a trial is kept from the
+moment it is asked for to the moment it is entered, so that several may be under way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+
+from memsweep.errors import ConfigError
+from memsweep.record.folder import TrialFolder
+from memsweep.record.outcome import Crashed, Incompatible, Interrupted, Outcome
+from memsweep.record.trial import TrialRecord, TrialResult
+
+from ._ask import Asker, Proposal
+from ._book import Asked, Book, Ended, reused
+from ._files import StudyFiles
+from ._interrupts import Interrupts
+from ._progress import Progress
+from ._publish import Publisher
+from ._returns import failed_job, folder_of, judged, keep, outcome_of_error, record_of, returned_value
+from ._settings import SweepSettings
+from ._storage import Mirror
+from ._tell import is_failure, told, worst_values
+
+KEPT_RETURNS = 64
+"""Job returns that `sweep()` gives back: each holds a whole config, and a study may have thousands."""
+
+_REFUSED = 50
+"""Configs that may fail to compose, beyond the number of trials, before the study gives up."""
+
+
+class StudyRun:
+    """One study, from its first trial to its last.
+
+    Attributes:
+        book: The trials so far.
+        returns: What the launcher gave back, batch by batch, as Hydra's sweepers return it.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: SweepSettings,
+        asker: Asker,
+        book: Book,
+        launcher: Launcher,
+        files: StudyFiles,
+        mirror: Mirror,
+        publisher: Publisher,
+        progress: Progress,
+        first: Sequence[Proposal],
+        interrupts: Interrupts,
+        folder_of_number: Callable[[int], Path],
+        validate: Callable[[Sequence[str]], None],
+    ) -> None:
+        """Prepare, without running anything.
+
+        Args:
+            settings: What was asked for.
+            asker: Proposes trials.
+            book: Empty.
+            launcher: Any of Hydra's.
+            files: Writes the study's files.
+            mirror: The copy for Optuna's tools.
+            publisher: Report and tracking.
+            progress: What is told meanwhile.
+            first: Trials that come before the sampler's own, the baseline first.
+            interrupts: Keeps Ctrl-C from splitting what belongs together.
+            folder_of_number: The folder of a trial that is not launched.
+            validate: Composes a trial's config, and raises if that fails.
+        """
+        self.book = book
+        self.returns: list[Sequence[JobReturn]] = []
+        self._settings, self._asker, self._launcher = settings, asker, launcher
+        self._files, self._mirror, self._publisher, self._progress = files, mirror, publisher, progress
+        self._queue = deque(first)
+        self._interrupts = interrupts
+        self._folder_of_number, self._validate = folder_of_number, validate
+        self._number = 0
+        self._n_refused = 0
+
+    def run(self) -> int:
+        """Run the study and return its exit code: 0 a front was found, 1 none, 130 interrupted."""
+        self._files.write(self.book)
+        code = None
+        try:
+            with self._progress.shown():
+                ended = self._loop()
+        except KeyboardInterrupt:
+            ended, code = "interrupted", 130
+        finally:
+            close = getattr(self._launcher, "close", None)
+            if close is not None:
+                close()
+        if code is None:
+            code = 0 if self.book.front and not self._has_failed_too_often() else 1
+        self.book.study = replace(self.book.study, ended=ended)
+        self._files.write(self.book)
+        return code
+
+    def _loop(self) -> str:
+        """Run trials until there is a reason to stop, and return the reason."""
+        while True:
+            n_left = self._settings.n_trials - self.book.n_counted
+            if n_left <= 0:
+                return f"{self.book.n_counted} trials"
+            if self._has_failed_too_often():
+                return f"more than {self._settings.max_failure_rate:.0%} of the trials failed"
+            if self._n_refused > self._settings.n_trials + _REFUSED:
+                return f"{self._n_refused} configs could not be composed"
+            batch = self._next_batch(min(self._settings.n_jobs, n_left))
+            if not batch:
+                return self._exhausted()
+            self._launch(batch)
+
+    def _next_batch(self, size: int) -> list[Proposal]:
+        """Return up to `size` proposals that are legal and new; enter those that need no launch."""
+        batch: list[Proposal] = []
+        while len(batch) < size:
+            if self._queue:
+                proposal = self._queue.popleft()
+            else:
+                proposed = self._asker.propose(worst_values(self.book.study, self.book.results))
+                if proposed is None:
+                    break
+                proposal = proposed
+            verdict = proposal.verdict
+            same = self.book.same_request(verdict.requested_hash) if not verdict.violations else None
+            if verdict.violations:
+                self._enter_unlaunched(proposal, Incompatible(violations=verdict.violations))
+            elif same is not None:
+                self._enter_unlaunched(proposal, reused(same.outcome, same.number), same)
+            elif any(other.verdict.requested_hash == verdict.requested_hash for other in batch):
+                self._queue.appendleft(proposal)  # once the other is measured, this one is too
+                break
+            elif size > 1 and not self._composes(proposal):
+                continue
+            else:
+                batch.append(proposal)
+        return batch
+
+    def _composes(self, proposal: Proposal) -> bool:
+        """Tell whether a proposal's config can be made: in a batch, one that cannot would take all down."""
+        try:
+            self._validate(proposal.overrides)
+        except Exception as error:
+            self._refuse(proposal, outcome_of_error(error))
+            return False
+        return True
+
+    def _launch(self, batch: Sequence[Proposal]) -> None:
+        first = self._number
+        self._number += len(batch)
+        labels = [f"trial {number} {_label(p)}" for number, p in enumerate(batch, start=first)]
+        self._progress.begin(", ".join(labels))
+        if hasattr(self._launcher, "known"):
+            self._launcher.known = self.book.known_set_ups
+        began = time.monotonic()
+        try:
+            jobs = list(self._launcher.launch([list(p.overrides) for p in batch], initial_job_idx=first))
+        except KeyboardInterrupt:
+            with self._interrupts.held():
+                for number, proposal in enumerate(batch, start=first):
+                    self._enter(proposal, number, self._interrupted(number))
+            raise
+        except (Exception, SystemExit) as error:
+            jobs = [failed_job(proposal.overrides, error) for proposal in batch]
+        seconds = (time.monotonic() - began) / len(batch)
+        if sum(map(len, self.returns)) < KEPT_RETURNS:
+            self.returns.append(jobs)
+        missing = [
+            failed_job(p.overrides, RuntimeError("the launcher gave nothing back"))
+            for p in batch[len(jobs) :]
+        ]
+        with self._interrupts.held():
+            for number, (proposal, job) in enumerate(zip(batch, [*jobs, *missing], strict=True), start=first):
+                self._enter_job(proposal, number, job, seconds)
+
+    def _enter_job(self, proposal: Proposal, number: int, job: JobReturn, seconds: float) -> None:
+        folder = TrialFolder(folder_of(job, self._folder_of_number(number)))
+        record = record_of(job, folder, self.book.study, are_named=self._settings.are_named)
+        if isinstance(record.outcome, Incompatible) and not self.book.results:
+            # Not one config has been composed: what is wrong is wrong with all of them.
+            raise ConfigError("\n".join(record.outcome.violations))
+        self._n_refused += isinstance(record.outcome, Incompatible)
+        compose = {k: v for k, v in getattr(self._launcher, "seconds", {}).items() if k == "compose"}
+        record = replace(record, seconds={**record.seconds, **compose, "total": seconds})
+        keep(record, folder)
+        self._enter(proposal, number, Ended(record=record, folder=folder.path, returned=returned_value(job)))
+
+    def _enter_unlaunched(
+        self, proposal: Proposal, outcome: Outcome, same: TrialResult | None = None
+    ) -> None:
+        """Enter a trial that is known without running it."""
+        number = self._number
+        self._number += 1
+        folder = TrialFolder(self._folder_of_number(number))
+        record = TrialRecord(
+            outcome=outcome,
+            effective_hash=None if same is None else same.effective_hash,
+            versions={} if same is None else same.versions,
+        )
+        reused_from = None if same is None else same.number
+        with self._interrupts.held():
+            keep(record, folder)
+            self._enter(proposal, number, Ended(record=record, folder=folder.path, reused_from=reused_from))
+
+    def _refuse(self, proposal: Proposal, outcome: Outcome) -> None:
+        self._n_refused += 1
+        self._enter_unlaunched(proposal, outcome)
+
+    def _interrupted(self, number: int) -> Ended:
+        """Return how a trial ended that was with the launcher: it may have just finished."""
+        folder = TrialFolder(self._folder_of_number(number))
+        record = TrialRecord(outcome=Interrupted(reason="Ctrl-C, or the controller was told to end"))
+        keep(record, folder)
+        with contextlib.suppress(OSError, ValueError):
+            record = TrialRecord.read(folder)
+        return Ended(
+            record=replace(record, outcome=judged(record.outcome, self.book.study)), folder=folder.path
+        )
+
+    def _enter(self, proposal: Proposal, number: int, ended: Ended) -> None:
+        """Enter a finished trial everywhere: book, sampler, files, storage, reports."""
+        asked = Asked(
+            number=number,
+            parameters=proposal.parameters,
+            overrides=proposal.overrides,
+            verdict=proposal.verdict,
+            inside=proposal.inside,
+            is_baseline=proposal.is_baseline,
+        )
+        result = self.book.enter(asked, ended)
+        if isinstance(result.outcome, Crashed | Interrupted):
+            self.book.forget_request(result.requested_hash)  # another try might pass
+        self._files.write(self.book)
+        sentence = told(result, self.book.study, worst_values(self.book.study, self.book.results))
+        self._asker.tell(proposal, sentence)
+        self._mirror.add(result, sentence, proposal.inside, self._asker.space.parameters)
+        self._publisher.trial(result)
+        n_front = len(self.book.front)
+        self._progress.end(result, self.book.study, self.book.counts(), self.book.n_counted, n_front)
+
+    def _has_failed_too_often(self) -> bool:
+        n_failed = sum(is_failure(result) for result in self.book.results)
+        return n_failed > self._settings.max_failure_rate * self._settings.n_trials
+
+    def _exhausted(self) -> str:
+        listed = self._asker.legal.listed()
+        if listed is None:
+            return "no cell found that was not tried"
+        return f"space exhausted ({len(listed) - (self._asker.n_left or 0)} of {len(listed)})"
+
+
+def _label(proposal: Proposal) -> str:
+    """Return a proposal in a few words, as its result will say it."""
+    options = [f"{k}={v}" for k, v in proposal.verdict.choice.items() if v != "baseline"]
+    others = [
+        f"{key.rsplit('.', 1)[-1]}={label}"
+        for key, label in proposal.parameters.items()
+        if not key.startswith("technique/")
+    ]
+    return " ".join(options + others) or "baseline"

@@ -1,0 +1,260 @@
+"""A sweep from what Hydra hands over to the exit code.
+
+0    a front was found
+1    nothing feasible was measured, or too much failed
+2    what was asked for is not on offer; the message says what is
+130  interrupted; what was finished is written
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import optuna
+from hydra.errors import HydraException
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from memsweep.complaint import complaint
+from memsweep.errors import MemsweepError
+from memsweep.record.folder import StudyFolder
+from memsweep.record.study import Study
+from memsweep.units import measure_text
+
+from ._app import App, app_of
+from ._ask import Asker
+from ._book import Book
+from ._build import build_space
+from ._dry_run import describe
+from ._enqueue import baseline_cell, read_trials
+from ._files import StudyFiles
+from ._folder import require_no_trials, trial_folder
+from ._interrupts import Interrupts
+from ._progress import Progress
+from ._publish import Publisher
+from ._settings import SweepSettings, read_settings
+from ._space import Space
+from ._storage import Mirror
+from ._study import StudyRun
+from ._typed import params_in_use
+
+_PACKAGES = (
+    "memsweep",
+    "hydra-core",
+    "omegaconf",
+    "optuna",
+    "torch",
+    "transformers",
+    "trl",
+    "peft",
+    "accelerate",
+)
+_CONTEXT = ("trainer", "model", "dataset", "reward", "measure", "budget", "launch")
+
+
+def sweep(
+    raw: Mapping[str, Any],
+    config: DictConfig,
+    hydra_context: HydraContext,
+    launcher: Launcher | None,
+    arguments: list[str],
+) -> list[Sequence[Any]]:
+    """Run a study, and end the program unless it found a front.
+
+    Args:
+        raw: The fields of `hydra.sweeper`.
+        config: Hydra's composed config; its study is settled (`_folder.py`).
+        hydra_context: Knows the config groups.
+        launcher: Runs the trials; None for a dry run.
+        arguments: The command line's overrides, without those of `hydra.`.
+
+    Returns:
+        What the launcher gave back, batch by batch; of long studies the first trials only.
+
+    Raises:
+        SystemExit: With the exit code, unless that is 0.
+    """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # what it would say, the study says
+    try:
+        with Interrupts() as interrupts:
+            return _sweep(raw, config, hydra_context, launcher, arguments, interrupts)
+    except (MemsweepError, HydraException, OmegaConfBaseException) as error:
+        print(complaint(error), file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _sweep(
+    raw: Mapping[str, Any],
+    config: DictConfig,
+    hydra_context: HydraContext,
+    launcher: Launcher | None,
+    arguments: list[str],
+    interrupts: Interrupts,
+) -> list[Sequence[Any]]:
+    loader = hydra_context.config_loader
+    folder = StudyFolder(Path(config.hydra.sweep.dir))
+    settings = read_settings(raw, folder, str(config.hydra.sweeper.study_name))
+    app = app_of(config, loader)
+    params, note = params_in_use(settings.params, arguments, config)
+    space = build_space(
+        params,
+        arguments,
+        app,
+        loader,
+        seed=settings.seed,
+        search_options=settings.option_parameters == "searched",
+    )
+    study = _study(settings, space, app, config)
+    asker = Asker(space, app, settings, study)
+    listed = asker.legal.listed()
+    study = replace(study, n_cells=None if listed is None else len(listed))
+    baseline = baseline_cell(space)
+    # What is wrong with the app's own keys is wrong with every trial: found here, before anything starts.
+    loader.load_sweep_config(config, list(space.overrides(baseline)))
+    if launcher is None:
+        print(describe(settings, space, asker, study))
+        return []
+    require_no_trials(folder)
+    enqueued = [] if settings.enqueue is None else read_trials(settings.enqueue, space, loader)
+    first = [asker.of_cell(baseline, is_baseline=True)]
+    first += [asker.of_cell(cell, None if own is space else own) for cell, own in enqueued]
+    prepare = getattr(launcher, "prepare", None)
+    if prepare is not None:
+        prepare(first[0].overrides)
+    return _run(settings, config, hydra_context, launcher, asker, study, first, note, interrupts)
+
+
+def _run(
+    settings: SweepSettings,
+    config: DictConfig,
+    hydra_context: HydraContext,
+    launcher: Launcher,
+    asker: Asker,
+    study: Study,
+    first: Sequence[Any],
+    note: str | None,
+    interrupts: Interrupts,
+) -> list[Sequence[Any]]:
+    folder = settings.folder
+    folder.path.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(config, folder.path / "multirun.yaml")
+    files, book = StudyFiles(folder), Book(study, program())
+    files.write(book)
+    mirror = Mirror(settings.storage, study)
+    tracking = OmegaConf.select(config, "tracking")
+    publisher = Publisher(folder, dict(tracking) if OmegaConf.is_dict(tracking) else {})
+    progress = Progress(settings.progress, settings.n_trials)
+    for line in _opening(settings, asker, study, mirror, note):
+        progress.note(line)
+    if hasattr(launcher, "on_phase"):
+        launcher.on_phase = progress.phase
+    run = StudyRun(
+        settings=settings,
+        asker=asker,
+        book=book,
+        launcher=launcher,
+        files=files,
+        mirror=mirror,
+        publisher=publisher,
+        progress=progress,
+        first=first,
+        interrupts=interrupts,
+        folder_of_number=lambda number: trial_folder(config, number),
+        validate=lambda overrides: _compose(hydra_context, config, overrides),
+    )
+    code = run.run()
+    progress.note(f"ended: {book.study.ended}")
+    places: list[tuple[str, Path | str]] = [("study", folder.path)]
+    places += [("trials in Optuna's dashboard", mirror.command)] if mirror.command else []
+    publisher.end(book, code, places)
+    if code == 1:
+        for name, miss in book.misses().items():
+            measure = book.study.constraints[name].measure
+            print(
+                f"no trial meets {name}; the nearest misses it by {measure_text(measure, miss)}",
+                file=sys.stderr,
+            )
+    if code:
+        sys.exit(code)
+    return list(run.returns)
+
+
+def _study(settings: SweepSettings, space: Space, app: App, config: DictConfig) -> Study:
+    """Return what the study sets out to do."""
+    parameters: dict[str, Any] = {}
+    for parameter in space.parameters:
+        distribution = parameter.distribution
+        bounds = {key: getattr(distribution, key, None) for key in ("low", "high", "log")}
+        shown: dict[str, Any] = {"values": list(parameter.labels)} if parameter.labels else bounds
+        if parameter.parent is not None:
+            shown["only_with"] = {parameter.parent: sorted(parameter.among)}
+        parameters[parameter.name] = shown
+    searched = {parameter.key for parameter in space.parameters}
+    choices = config.hydra.runtime.choices
+    context = {
+        group: str(choices[group])
+        for group in _CONTEXT
+        if choices.get(group) is not None and group not in searched
+    }
+    return Study(
+        name=settings.study_name,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=shlex.join(["python", program(), *sys.argv[1:]]),
+        objectives=settings.objectives,
+        constraints=settings.constraints,
+        parameters=parameters,
+        fixed=space.fixed,
+        sampler={**settings.sampler, "seed": settings.sampler.get("seed") or settings.seed},
+        n_trials=settings.n_trials,
+        context=context if app.techniques else {},
+        versions={"python": platform.python_version(), **_versions()},
+    )
+
+
+def program() -> str:
+    """Return the script that runs, as short as it can be typed from here."""
+    path = Path(sys.argv[0]).absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _opening(
+    settings: SweepSettings, asker: Asker, study: Study, mirror: Mirror, note: str | None
+) -> Iterator[str]:
+    """Yield what is said before the first trial."""
+    listed = asker.legal.listed()
+    cells = f"{asker.space.n_cells():,.0f} combinations" if asker.space.is_discrete else "an unbounded space"
+    legal = f", {len(listed):,} of them legal" if listed is not None and asker.space.techniques else ""
+    sampler = study.sampler.get("name") or study.sampler.get("_target_")
+    yield f"study {study.name}: {settings.n_trials} trials of {cells}{legal}; sampler {sampler}"
+    yield f"folder: {settings.folder.path}"
+    if mirror.command:
+        yield f"watch:  {mirror.command}"
+    if note:
+        yield note
+
+
+def _compose(hydra_context: HydraContext, config: DictConfig, overrides: Sequence[str]) -> None:
+    hydra_context.config_loader.load_sweep_config(config, list(overrides))

@@ -1,0 +1,45 @@
+"""`hydra/sweeper=pareto`: the door that Hydra knocks on.  Everything behind it is imported when needed."""
+
+import sys
+from typing import Any
+
+from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+
+class ParetoSweeper(Sweeper):
+    """Searches for the Pareto front of an app's objectives; see sweeper/README.md."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
+        self.hydra_context: HydraContext | None = None
+        self.config: DictConfig | None = None
+        self.launcher: Launcher | None = None
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Settle where the study goes, and make the launcher."""
+        from memsweep.errors import ConfigError
+
+        from ._folder import settle_folder
+
+        self.hydra_context, self.config = hydra_context, config
+        try:
+            settle_folder(config)
+        except ConfigError as error:
+            print(error, file=sys.stderr)
+            sys.exit(2)
+        if not self.settings.get("dry_run"):
+            self.launcher = Plugins.instance().instantiate_launcher(
+                hydra_context=hydra_context, task_function=task_function, config=config
+            )
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run the study; see `_sweep.py` for how it ends."""
+        from ._sweep import sweep
+
+        assert self.config is not None
+        assert self.hydra_context is not None
+        return sweep(self.settings, self.config, self.hydra_context, self.launcher, arguments)

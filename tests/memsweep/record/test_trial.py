@@ -1,0 +1,63 @@
+"""A finished trial survives its files, and repeats itself by one command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memsweep.record.folder import StudyFolder, TrialFolder
+from memsweep.record.outcome import Crashed, Measured, Phase
+from memsweep.record.trial import TrialRecord, TrialResult, read_results
+
+
+def test_an_outcome_is_read_as_it_was_written(tmp_path: Path) -> None:
+    record = TrialRecord(
+        outcome=Crashed(reason="a test", phase=Phase.BUILD, last_lines=("one", "two")),
+        seconds={"build": 1.5},
+        versions={"torch": "2.13.0"},
+        effective_hash="0123456789abcdef",
+        facts={"device": "cpu"},
+    )
+    record.write(TrialFolder(tmp_path))
+
+    assert TrialRecord.read(TrialFolder(tmp_path)) == record
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"outcome": {"type": "lost"}}', "no json"])
+def test_a_file_that_holds_no_outcome_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "outcome.json").write_text(text)
+
+    with pytest.raises(ValueError, match=r"outcome\.json"):
+        TrialRecord.read(TrialFolder(tmp_path))
+
+
+def test_a_number_that_is_none_cannot_be_written(tmp_path: Path) -> None:
+    record = TrialRecord(outcome=Measured(measures={"loss": float("nan")}))
+
+    with pytest.raises(ValueError, match="JSON"):
+        record.write(TrialFolder(tmp_path))
+    assert not (tmp_path / "outcome.json").exists()
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path, results: tuple[TrialResult, ...]) -> None:
+    path = StudyFolder(tmp_path).results
+    path.write_text("".join(json.dumps(result.to_mapping()) + "\n" for result in results))
+
+    assert read_results(path) == results
+
+
+def test_a_trial_is_called_by_what_is_not_baseline(results: tuple[TrialResult, ...]) -> None:
+    first = results[0]
+    named = replace(first, choice={**first.choice, "packing": "bfd"}, parameters={"technique.adapter.r": "8"})
+
+    assert first.label == "baseline"
+    assert named.label == "packing=bfd r=8"
+
+
+def test_the_command_that_repeats_it_survives_a_shell(results: tuple[TrialResult, ...]) -> None:
+    result = replace(results[0], overrides=("x='a b'", "y=[1,2]"), program="my app.py")
+
+    assert result.command == "python 'my app.py' 'x='\"'\"'a b'\"'\"'' 'y=[1,2]'"

@@ -1,0 +1,79 @@
+"""A launcher that runs nothing, and what a sweep with it left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+
+from hydra_plugins.pareto_sweeper._overrides import read_value
+from memsweep.record.folder import StudyFolder
+from memsweep.record.study import Study, read_study
+from memsweep.record.trial import TrialResult
+
+Task = Callable[[int, Mapping[str, Any]], Any]
+
+
+class FakeLauncher(Launcher):
+    """Answers each job with what a function makes of its number and overrides.
+
+    An exception that the function raises is the job's, as it would be with Hydra's own launchers;
+    `KeyboardInterrupt` leaves `launch`, as Ctrl-C does.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.launched: list[tuple[int, list[str]]] = []
+
+    def setup(self, **_: Any) -> None:
+        """Nothing is needed."""
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
+        return [self._job(number, list(o)) for number, o in enumerate(job_overrides, start=initial_job_idx)]
+
+    def _job(self, number: int, overrides: list[str]) -> JobReturn:
+        self.launched.append((number, overrides))
+        job = JobReturn(overrides=overrides, status=JobStatus.COMPLETED)
+        pairs = [override.split("=", 1) for override in overrides if "=" in override]
+        try:
+            job.return_value = self.task(number, {key.lstrip("+"): read_value(text) for key, text in pairs})
+        except Exception as error:
+            job.status, job.return_value = JobStatus.FAILED, error
+        return job
+
+
+@dataclass
+class Outcome:
+    """What a sweep left behind.
+
+    Attributes:
+        exit_code: What the program would have ended with.
+        folder: The study's folder.
+        launcher: The launcher, with all it was asked to launch.
+        stdout: What was printed.
+        stderr: What was printed to the standard error.
+    """
+
+    exit_code: int
+    folder: StudyFolder
+    launcher: FakeLauncher
+    stdout: str = ""
+    stderr: str = ""
+
+    @property
+    def study(self) -> Study:
+        """study.json."""
+        return read_study(self.folder.path)[0]
+
+    @property
+    def results(self) -> tuple[TrialResult, ...]:
+        """results.jsonl."""
+        return read_study(self.folder.path)[1]
+
+    @property
+    def overrides(self) -> list[list[str]]:
+        """What each launched trial was given."""
+        return [overrides for _, overrides in self.launcher.launched]

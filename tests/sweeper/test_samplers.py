@@ -1,0 +1,51 @@
+"""Samplers by name, with what they take."""
+
+from __future__ import annotations
+
+import pytest
+from optuna.samplers import NSGAIISampler, RandomSampler, TPESampler
+
+from hydra_plugins.pareto_sweeper._samplers import make_sampler, sampler_name
+from memsweep.errors import ConfigError
+
+
+def test_the_official_plugins_sub_config_is_understood() -> None:
+    asked = {"_target_": "optuna.samplers.TPESampler", "seed": 3, "n_startup_trials": 5}
+
+    assert isinstance(make_sampler(asked, 0), TPESampler)
+
+
+def test_a_name_is_enough() -> None:
+    assert isinstance(make_sampler({"name": "nsgaii"}, 0), NSGAIISampler)
+    assert isinstance(make_sampler({"name": "random"}, 0), RandomSampler)
+
+
+def test_a_target_replaces_the_default_name() -> None:
+    assert sampler_name({"name": "tpe", "_target_": "optuna.samplers.RandomSampler"}) == "random"
+
+
+def test_an_unknown_sampler_lists_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"must be one of tpe, nsgaii.*grid, got 'bayes'"):
+        make_sampler({"name": "bayes"}, 0)
+
+
+def test_a_target_that_is_no_sampler_is_never_imported() -> None:
+    with pytest.raises(ConfigError, match=r"got 'os\.system'"):
+        make_sampler({"_target_": "os.system", "command": "true"}, 0)
+
+
+def test_an_argument_that_it_does_not_take_lists_those_it_takes() -> None:
+    with pytest.raises(ConfigError, match=r"takes .*n_startup_trials.*; it does not take startup"):
+        make_sampler({"name": "tpe", "startup": 3}, 0)
+
+
+def test_an_argument_that_is_code_is_not_taken() -> None:
+    with pytest.raises(ConfigError, match="does not take gamma"):
+        make_sampler({"name": "tpe", "gamma": "os.system"}, 0)
+
+
+def test_a_sampler_that_lacks_a_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError, match="needs scipy: pip install scipy"):
+        make_sampler({"name": "qmc"}, 0)

@@ -1,0 +1,113 @@
+"""The copy for Optuna's own tools agrees with the files, and cannot harm them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from fake_launcher import Outcome
+
+from memsweep.record.outcome import OutOfMemory, Phase, to_mapping
+
+Run = Callable[..., Outcome]
+
+TWO = {"objectives": {"speed": "maximize", "size": "minimize"}}
+CONSTRAINED = {"constraints": {"budget": {"measure": "size", "at_most": 40}}}
+PLAIN = {"x": 0, "y": 0}
+
+
+def task(number: int, values: Mapping[str, Any]) -> Any:
+    x, y = int(values["x"]), int(values["y"])
+    if x * y > 30:
+        memory = OutOfMemory(where="device", phase=Phase.BUILD, requested_bytes=1, held_bytes=1, evidence="")
+        return to_mapping(memory)
+    if (x, y) == (1, 1):
+        raise ValueError("a test")
+    return {"speed": 10.0 * x + (x * 7 + y * 3) % 11, "size": 5.0 * x + y}
+
+
+def stored(outcome: Outcome) -> optuna.Study:
+    return optuna.load_study(study_name=outcome.study.name, storage=f"sqlite:///{outcome.folder.storage}")
+
+
+def test_optunas_best_trials_are_our_front(run_sweep: Run) -> None:
+    arguments = ["x=range(0,8)", "y=range(0,8)"]
+    outcome = run_sweep(arguments, task, config=PLAIN, n_trials=40, storage="auto", **TWO, **CONSTRAINED)
+    best = {trial.user_attrs["number"] for trial in stored(outcome).best_trials}
+
+    assert best == {result.number for result in outcome.results if result.on_front}
+    assert best
+
+
+def test_every_trial_is_there_under_its_number(run_sweep: Run) -> None:
+    outcome = run_sweep(["x=range(0,3)", "y=1,2"], task, config=PLAIN, storage="auto", **TWO)
+    study = stored(outcome)
+
+    assert study.metric_names == ["speed", "size"]
+    assert [trial.user_attrs["number"] for trial in study.trials] == [r.number for r in outcome.results]
+    assert [trial.params for trial in study.trials] == [
+        {"x": int(r.parameters["x"]), "y": r.parameters["y"]} for r in outcome.results
+    ]
+
+
+def test_the_dashboards_older_form_of_constraints_is_there_too(run_sweep: Run) -> None:
+    outcome = run_sweep(["x=1,2", "y=1,2"], task, config=PLAIN, storage="auto", **TWO, **CONSTRAINED)
+    complete = [t for t in stored(outcome).trials if t.state is optuna.trial.TrialState.COMPLETE]
+
+    assert all(len(trial.system_attrs["constraints"]) == 2 for trial in complete)
+
+
+def test_a_crash_is_stored_with_its_reason(run_sweep: Run) -> None:
+    outcome = run_sweep(["x=1,2", "y=1,2"], task, config=PLAIN, storage="auto", **TWO)
+    failed = [t for t in stored(outcome).trials if t.state is optuna.trial.TrialState.FAIL]
+
+    assert [trial.user_attrs["reason"] for trial in failed] == ["crashed in start: ValueError: a test"]
+
+
+def test_a_baseline_outside_the_space_is_stored_without_that_parameter(
+    run_sweep: Run, technique_app: Path
+) -> None:
+    outcome = run_sweep(
+        ["technique/adapter=lora,ia3", "technique/packing=baseline,bfd"],
+        lambda *_: {"speed": 1.0, "size": 1.0},
+        storage="auto",
+    )
+
+    assert stored(outcome).trials[0].params == {"technique/packing": "baseline"}
+
+
+def test_a_storage_that_cannot_be_written_costs_one_warning(
+    run_sweep: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        outcome = run_sweep(
+            ["x=1,2", "y=1,2"], task, config=PLAIN, storage="sqlite:////nowhere/at/all/study.db", **TWO
+        )
+    warnings = [record for record in caplog.records if "left behind" in record.message]
+
+    assert len(warnings) == 1
+    assert outcome.exit_code == 0
+    assert len(outcome.results) == 4
+
+
+def test_a_name_taken_in_a_shared_storage_is_refused(run_sweep: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shared.db"
+    optuna.create_study(storage=url, study_name="mine")
+    outcome = run_sweep(["x=1,2", "y=1"], task, config=PLAIN, storage=url, study_name="mine", **TWO)
+
+    assert outcome.exit_code == 2
+    assert "already has a study 'mine'" in outcome.stderr
+    assert outcome.overrides == []
+
+
+def test_the_command_that_shows_it_is_said_at_the_start(
+    run_sweep: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        outcome = run_sweep(["x=1,2", "y=1"], task, config=PLAIN, storage="auto", **TWO)
+
+    assert f"watch:  optuna-dashboard sqlite:///{outcome.folder.storage}" in caplog.messages

@@ -200,6 +200,23 @@ def test_a_declared_equality_has_the_same_hash(catalogue: Catalogue) -> None:
         ("online_dpo", {"pad_to_multiple_of": "multiple"}, "has no such field"),
         ("dpo", {"adapter": "pissa"}, "the reference would be another model"),
         ("sft", {"adapter": "pissa", "quantization": "nf4"}, "does not go with quantization=nf4"),
+        (
+            "kto",
+            {"adapter": "dora", "quantization": "int8"},
+            "does not go with quantization=int8, device=cpu",
+        ),
+        (
+            "sft",
+            {"adapter": "vera", "quantization": "fp4"},
+            "quantization=fp4, precision=baseline, device=cpu",
+        ),
+        ("rloo", {"adapter": "vera", "quantization": "nf4"}, "quantization=nf4, trainer=rloo"),
+        ("online_dpo", {"adapter": "ia3", "quantization": "nf4"}, "precision=baseline, trainer=online_dpo"),
+        (
+            "reward",
+            {"adapter": "prompt_tuning"},
+            "needs trainer=dpo, grpo, kto, rloo or sft, got trainer=reward",
+        ),
     ],
 )
 def test_what_was_measured_is_refused_on_a_cpu(

@@ -7,7 +7,7 @@ not depend on the choice is settled once, so that a sweep can ask about every ce
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -139,16 +139,16 @@ class Rulebook:
 
     def _rule(self, option: Option, rule: Rule) -> _Check:
         here, wanted = self._here, rule.kind is RuleKind.REQUIRES
-        alternatives = [tuple(part.values()) for part in rule.any_of]
+        alternatives = [(tuple(part.values()), part) for part in rule.any_of]
 
         def check(choice: _Facts) -> str | None:
-            for conditions in alternatives:
+            for conditions, part in alternatives:
                 for condition in conditions:
                     if not condition.holds(_fact(condition.key, choice, here), here.numbers):
                         break
                 else:
-                    return None if wanted else _sentence(option, rule, choice, here)
-            return _sentence(option, rule, choice, here) if wanted else None
+                    return None if wanted else _excluded(option, rule, part, choice, here)
+            return _lacking(option, rule, choice, here) if wanted else None
 
         return check
 
@@ -169,13 +169,16 @@ def _fact(key: str, choice: _Facts, here: Circumstances) -> Any:
     return None if chosen is None else chosen.parameters.get(parameter)
 
 
-def _sentence(option: Option, rule: Rule, choice: _Facts, here: Circumstances) -> str:
+def _lacking(option: Option, rule: Rule, choice: _Facts, here: Circumstances) -> str:
+    parts = [" and ".join(c.text(here.numbers) for c in part.values()) for part in rule.any_of]
     keys = dict.fromkeys(key for part in rule.any_of for key in part)
     got = ", ".join(_got(key, choice, here) for key in keys)
-    if rule.kind is RuleKind.EXCLUDES:
-        return f"{option.label} does not go with {got}: {rule.because} ({rule.source})"
-    parts = [" and ".join(c.text(here.numbers) for c in part.values()) for part in rule.any_of]
     return f"{option.label} needs {', or '.join(parts)}, got {got}: {rule.because} ({rule.source})"
+
+
+def _excluded(option: Option, rule: Rule, part: Iterable[str], choice: _Facts, here: Circumstances) -> str:
+    got = ", ".join(_got(key, choice, here) for key in part)
+    return f"{option.label} does not go with {got}: {rule.because} ({rule.source})"
 
 
 def _got(key: str, choice: _Facts, here: Circumstances) -> str:

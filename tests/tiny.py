@@ -1,0 +1,91 @@
+"""Trials that take seconds, for tests of what happens inside one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsweep.config.schema import (
+    BudgetConfig,
+    DataKind,
+    DatasetConfig,
+    DatasetSource,
+    Device,
+    LaunchConfig,
+    MeasureConfig,
+    ModelConfig,
+    ModelSource,
+    RewardConfig,
+    TrainerConfig,
+    TrialConfig,
+)
+
+GEOMETRY = {
+    "model_type": "qwen2",
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": True,
+}
+
+DATA = {
+    "sft": DataKind.PROMPT_COMPLETION,
+    "dpo": DataKind.PREFERENCE,
+    "reward": DataKind.PREFERENCE,
+    "kto": DataKind.UNPAIRED_PREFERENCE,
+    "grpo": DataKind.PROMPT_ONLY,
+    "rloo": DataKind.PROMPT_ONLY,
+    "online_dpo": DataKind.PROMPT_ONLY,
+}
+
+EMBEDDED = DatasetConfig(name="embedded", source=DatasetSource.EMBEDDED)
+
+
+def tiny_config(
+    trainer: str = "sft",
+    *,
+    batch: int = 4,
+    examples: int = 4,
+    passes: int = 1,
+    arguments: Mapping[str, Any] | None = None,
+    dataset: DatasetConfig = EMBEDDED,
+    budget_bytes: int | None = None,
+    geometry: Mapping[str, Any] | None = None,
+) -> TrialConfig:
+    """Return a trial of a tiny model on one CPU thread."""
+    generates = DATA[trainer] is DataKind.PROMPT_ONLY
+    grouped = {"num_generations": 2} if trainer in ("grpo", "rloo") else {}
+    return TrialConfig(
+        trainer=TrainerConfig(
+            name=trainer,
+            data=DATA[trainer],
+            batch=batch,
+            completion_tokens=8 if generates else None,
+            arguments={**grouped, **(arguments or {})},
+        ),
+        model=ModelConfig(
+            name="tiny", source=ModelSource.GEOMETRY, geometry={**GEOMETRY, **(geometry or {})}
+        ),
+        dataset=dataset,
+        reward=RewardConfig(name="length"),
+        technique={},
+        measure=MeasureConfig(
+            name="test", probe_examples=examples, warm_up_passes=1, measured_passes=passes, precision="none"
+        ),
+        budget=BudgetConfig(name="test", memory_bytes=budget_bytes),
+        launch=LaunchConfig(name="local", device=Device.CPU, threads=1, timeout_seconds=100.0),
+    )
+
+
+def share_cache(factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Path:
+    """Let all tests of a session use one cache folder, which starts empty."""
+    folder = factory.getbasetemp() / "memsweep-cache"
+    patch.setenv("MEMSWEEP_CACHE", str(folder))
+    return folder

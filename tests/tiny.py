@@ -13,7 +13,6 @@ from memsweep.config.schema import (
     DataKind,
     DatasetConfig,
     DatasetSource,
-    Device,
     LaunchConfig,
     MeasureConfig,
     ModelConfig,
@@ -22,6 +21,7 @@ from memsweep.config.schema import (
     TrainerConfig,
     TrialConfig,
 )
+from memsweep.machine import Device
 
 GEOMETRY = {
     "model_type": "qwen2",

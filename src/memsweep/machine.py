@@ -5,10 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable
+from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 
-from memsweep.config.schema import Device
+
+class Device(StrEnum):
+    """What a trial computes on."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
 
 
 def device(asked: Device = Device.AUTO) -> tuple[Device, str]:

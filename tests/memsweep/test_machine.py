@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memsweep import machine
-from memsweep.config.schema import Device
+from memsweep.machine import Device
 
 
 def with_torch(monkeypatch: pytest.MonkeyPatch, version: str | None, *capabilities: float) -> None:

@@ -14,6 +14,8 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from memsweep.errors import ConfigError
+from memsweep.machine import Device
+from memsweep.technique.choice import ChosenOption
 
 
 class DataKind(StrEnum):
@@ -23,19 +25,6 @@ class DataKind(StrEnum):
     PREFERENCE = "preference"
     UNPAIRED_PREFERENCE = "unpaired_preference"
     PROMPT_ONLY = "prompt_only"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenOption:
-    """One technique's option, with its parameters.
-
-    Attributes:
-        option: The option's name; `baseline` is always one.
-        parameters: Parameter to value; all that the option declares.
-    """
-
-    option: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,14 +174,6 @@ class BudgetConfig:
     def __post_init__(self) -> None:
         if self.memory_bytes is not None and self.memory_bytes < 1:
             raise ConfigError(f"budget.memory_bytes must be at least 1, got {self.memory_bytes}")
-
-
-class Device(StrEnum):
-    """What a trial computes on."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

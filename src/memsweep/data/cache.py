@@ -3,6 +3,9 @@
 In the cache folder: `MEMSWEEP_CACHE`, else `memsweep` in the user's cache folder.  An entry is named by a
 hash of all that it depends on, so it is never out of date; it appears in one step, complete, so any number
 of processes may want it at once: each makes its own, one wins, and all use the winner's.
+
+Making happens in a fork of the process where that is safe: what it leaves in the heap would otherwise change
+what the first trial on a machine measures of its memory, by some MiB.
 """
 
 from __future__ import annotations
@@ -45,12 +48,9 @@ def cached_text(name: str, make: Callable[[], str]) -> str:
         make: Returns what the entry holds.
     """
     path = cache_folder() / name
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        text = make()
-        write_text(path, text)
-        return text
+    if not path.is_file():
+        _apart(lambda: write_text(path, make()))
+    return path.read_text(encoding="utf-8")
 
 
 def cached_path(name: str, make: Callable[[Path], None]) -> Path:
@@ -61,9 +61,13 @@ def cached_path(name: str, make: Callable[[Path], None]) -> Path:
         make: Fills the empty folder that it is given.
     """
     path = cache_folder() / name
-    if path.is_dir():
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _apart(lambda: _fill(path, make))
+    return path
+
+
+def _fill(path: Path, make: Callable[[Path], None]) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     partial.mkdir()
     try:
@@ -75,4 +79,26 @@ def cached_path(name: str, make: Callable[[Path], None]) -> Path:
             raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return path
+
+
+def _apart(make: Callable[[], None]) -> None:
+    """Run `make` in a fork of this process; here, where a fork is unsafe or did not do it."""
+    if _n_threads() == 1:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                make()
+                code = 0
+            finally:
+                os._exit(code)  # an error is raised again, in the process that asked
+        _, status = os.waitpid(pid, 0)
+        if status == 0:
+            return
+    make()
+
+
+def _n_threads() -> int:
+    """Return the threads of this process, those that Python does not know among them; 2 when unknown."""
+    tasks = Path("/proc/self/task")
+    return sum(1 for _ in tasks.iterdir()) if tasks.is_dir() else 2

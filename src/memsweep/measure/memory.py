@@ -105,7 +105,7 @@ class HostMemory:
     """
 
     def __init__(self, budget_bytes: int | None = None) -> None:
-        gc.collect()
+        gc.collect()  # what making data left in cycles would be freed in the middle, and used again
         self.allocator = tighten()
         self.starts_anew = reset_peak()
         self.start = resident()

@@ -15,8 +15,9 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from memsweep.config.schema import ChosenOption, Device
+from memsweep.machine import Device
 from memsweep.technique.catalogue import Catalogue
+from memsweep.technique.choice import ChosenOption
 from memsweep.technique.compatibility import Circumstances, circumstances_here, violations
 from memsweep.technique.option import BASELINE, Option
 

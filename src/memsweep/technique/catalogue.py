@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from memsweep.config.schema import ChosenOption
 from memsweep.errors import CatalogueError, UnknownOption
+from memsweep.technique.choice import ChosenOption
 from memsweep.technique.option import BASELINE, Condition, Option, Rule, Technique
 from memsweep.technique.reading import read_option
 from memsweep.technique.yaml_text import read_yaml

@@ -16,8 +16,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from memsweep import machine
-from memsweep.config.schema import ChosenOption, Device
+from memsweep.machine import Device
 from memsweep.technique.catalogue import Catalogue
+from memsweep.technique.choice import ChosenOption
 from memsweep.technique.option import BASELINE, Changes, Option, Parameter, Rule, RuleKind, one_of
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from memsweep.config.schema import ChosenOption
 from memsweep.errors import TwoOwners
 from memsweep.technique.catalogue import Catalogue
+from memsweep.technique.choice import ChosenOption
 from memsweep.technique.option import BASELINE, Option, Seam
 
 _EXPRESSION = re.compile(r"\$\{([^}]*)\}")

@@ -15,9 +15,8 @@ from typing import Any
 import torch
 from transformers import TrainingArguments
 
-from memsweep.config.schema import Device
 from memsweep.errors import ConfigError
-from memsweep.machine import has_native_bf16
+from memsweep.machine import Device, has_native_bf16
 from memsweep.trainers.fields import field_names, resolved
 from memsweep.trainers.recipe import Recipe, TrialRequest
 

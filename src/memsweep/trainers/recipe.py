@@ -10,7 +10,8 @@ from typing import Any
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-from memsweep.config.schema import Device, TrialConfig
+from memsweep.config.schema import TrialConfig
+from memsweep.machine import Device
 from memsweep.technique.settings import Settings
 
 

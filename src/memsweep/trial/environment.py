@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memsweep.config.schema import DatasetSource, Device, ModelSource, TrialConfig
+from memsweep.config.schema import DatasetSource, ModelSource, TrialConfig
 from memsweep.errors import TwoOwners
-from memsweep.machine import n_cores
+from memsweep.machine import Device, n_cores
 from memsweep.technique.settings import Settings
 from memsweep.trial.variables import ALLOCATOR, DEVICES
 

@@ -19,10 +19,10 @@ import torch
 import transformers
 
 from memsweep import __version__
-from memsweep.config.schema import Device, TrialConfig
+from memsweep.config.schema import TrialConfig
 from memsweep.data.probe import Probe, probe
 from memsweep.errors import ConfigError
-from memsweep.machine import device, n_cores, package_versions
+from memsweep.machine import Device, device, n_cores, package_versions
 from memsweep.measure.bracket import Bracket, Plan
 from memsweep.measure.memory import DeviceMemory, HostMemory, Memory, keep_in_memory
 from memsweep.measure.throughput import kept_tokens, throughput

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf
 
-from memsweep.config.schema import Device
 from memsweep.errors import ConfigError
+from memsweep.machine import Device
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.compatibility import Circumstances, changes, circumstances_here, violations
 from memsweep.technique.option import BASELINE

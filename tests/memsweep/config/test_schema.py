@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from memsweep.config.schema import DataKind, Device, ModelSource, TrialConfig, trial_config
+from memsweep.config.schema import DataKind, ModelSource, TrialConfig, trial_config
 from memsweep.errors import ConfigError
+from memsweep.machine import Device
 
 
 def composed(**changes: Any) -> dict[str, Any]:

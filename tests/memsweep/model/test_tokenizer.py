@@ -40,7 +40,7 @@ def test_the_assistants_words_are_marked() -> None:
 
     found = tokenizer.apply_chat_template(TALK, return_dict=True, return_assistant_tokens_mask=True)
 
-    marked = [id for id, mark in zip(found["input_ids"], found["assistant_masks"], strict=True) if mark]
+    marked = [token for token, mark in zip(found["input_ids"], found["assistant_masks"], strict=True) if mark]
     assert tokenizer.decode(marked) == "because<|im_end|>"
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memsweep.config.schema import ChosenOption
 from memsweep.errors import CatalogueError, UnknownOption
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
+from memsweep.technique.choice import ChosenOption
 
 Write = Callable[[str, str], None]
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsweep.config.schema import ChosenOption, Device
 from memsweep.errors import UnknownOption
+from memsweep.machine import Device
 from memsweep.technique.catalogue import Catalogue, read_catalogue
+from memsweep.technique.choice import ChosenOption
 from memsweep.technique.compatibility import (
     Circumstances,
     changes,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memsweep.config.schema import ChosenOption
 from memsweep.errors import TwoOwners, UnknownOption
 from memsweep.technique.catalogue import Catalogue, read_catalogue
+from memsweep.technique.choice import ChosenOption
 from memsweep.technique.settings import Settings, merge, requested_hash
 
 PROSE = "summary: Sets a thing.\nsaves: nothing\ncosts: nothing\nsource: arXiv:0000.00000\nchanges: nothing\n"

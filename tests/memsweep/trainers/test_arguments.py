@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from memsweep.config.schema import Device, TrialConfig
+from memsweep.config.schema import TrialConfig
 from memsweep.errors import ConfigError
+from memsweep.machine import Device
 from memsweep.technique.settings import Settings
 from memsweep.trainers.arguments import micro_batches, training_arguments
 from memsweep.trainers.build import RECIPES, recipe_of

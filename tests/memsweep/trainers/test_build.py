@@ -11,5 +11,5 @@ def test_every_trainer_of_trl_that_we_name_is_there() -> None:
 
 
 def test_an_unknown_trainer_lists_them() -> None:
-    with pytest.raises(ConfigError, match="must be one of dpo, grpo, .*, got ppo"):
+    with pytest.raises(ConfigError, match=r"must be one of dpo, grpo, .*, got ppo"):
         recipe_of("ppo")

@@ -11,7 +11,6 @@ from memsweep.config.schema import (
     DataKind,
     DatasetConfig,
     DatasetSource,
-    Device,
     LaunchConfig,
     MeasureConfig,
     ModelConfig,
@@ -21,7 +20,7 @@ from memsweep.config.schema import (
     TrialConfig,
 )
 from memsweep.errors import TwoOwners
-from memsweep.machine import n_cores
+from memsweep.machine import Device, n_cores
 from memsweep.technique.settings import Settings
 from memsweep.trial.environment import trial_environment
 from memsweep.trial.variables import early, hides_devices, template_environment, template_key

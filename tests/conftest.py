@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra.version import _UNSPECIFIED_ as UNSPECIFIED
+from hydra.version import VersionBase
 
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialRecord, TrialResult
 from synthetic import study_of, trials_of_every_kind
+
+
+@pytest.fixture(autouse=True)
+def own_version_base() -> Iterator[None]:
+    """Let no test inherit the `version_base` of another: it decides where jobs run."""
+    state, before = VersionBase.instance(), VersionBase.instance().version_base
+    state.version_base = UNSPECIFIED
+    yield
+    state.version_base = before
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ class Reused:
 
     Attributes:
         trial: Number of the trial that measured it.
-        measures: That trial's measures.
+        measures: That trial's measures; empty in the trial's own process, which does not know them.
     """
 
     type: ClassVar[str] = "reused"

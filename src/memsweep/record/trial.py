@@ -137,8 +137,15 @@ class TrialResult:
 
     @property
     def command(self) -> str:
-        """The command that repeats this trial alone."""
-        return shlex.join(["python", self.program, *self.overrides])
+        """The command that repeats this trial alone, without what goes without saying."""
+        has_preset = any(override.startswith("experiment=") for override in self.overrides)
+        said = [
+            override
+            for override in self.overrides
+            # A technique is at its baseline unless a preset says otherwise.
+            if has_preset or not (override.startswith("technique/") and override.endswith("=baseline"))
+        ]
+        return shlex.join(["python", self.program, *said])
 
 
 def read_results(path: Path) -> tuple[TrialResult, ...]:

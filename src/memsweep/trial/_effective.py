@@ -1,8 +1,7 @@
 """What is in force, once a trainer is built and before its first step?
 
-Read back from the objects, not from what was asked: the same facts make the hash that tells two set-ups
-apart, and the differences that make a trial `not_in_force`.  No technique is known here by name: what was
-asked is compared seam by seam, field by field.
+Read back from the objects, not from what was asked.  The facts are written to effective.json, and their hash
+tells whether two set-ups are one.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from enum import Enum
 from typing import Any
@@ -19,7 +18,6 @@ from typing import Any
 import torch
 
 from memsweep.config.schema import TrialConfig
-from memsweep.technique.settings import Settings
 from memsweep.trainers.adapter import adapter_facts
 from memsweep.trainers.build import Built
 from memsweep.trainers.fields import field_names
@@ -40,6 +38,9 @@ _VARIABLES = (
     "ACCELERATE_", "CUBLAS_", "CUDA_", "DS_", "GOMP_", "KMP_", "LD_PRELOAD", "MALLOC_", "MKL_", "NCCL_",
     "OMP_", "PYTORCH_", "TORCH", "TRITON_", "VLLM_", "WORLD_SIZE",
 )  # fmt: skip
+
+# Which of several equal devices, and where compiled code is kept.
+_WHICH_NOT_HOW = frozenset({"CUDA_VISIBLE_DEVICES", "TORCHINDUCTOR_CACHE_DIR"})
 
 
 def effective(built: Built, config: TrialConfig) -> dict[str, Any]:
@@ -68,13 +69,15 @@ def effective(built: Built, config: TrialConfig) -> dict[str, Any]:
         "optimizer": _optimizer(trainer.optimizer),
         "adapter": _adapter(trainer.model),
         "environment": {
-            name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(_VARIABLES) and name not in _WHICH_NOT_HOW
         },
         "launch": {
             "device": str(trainer.args.device),
             "threads": torch.get_num_threads(),
             "processes": trainer.accelerator.num_processes,
-            "distributed": str(trainer.accelerator.distributed_type),
+            "distributed": plain(trainer.accelerator.distributed_type),
         },
         "work": {
             "measure": asdict(config.measure),
@@ -88,17 +91,6 @@ def effective_hash(facts: Mapping[str, Any]) -> str:
     """Return a hash of what is in force: 16 hexadecimal digits."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-
-
-def differences(built: Built, settings: Settings) -> tuple[str, ...]:
-    """Return one sentence for each thing that was asked for and is not in force."""
-    return (
-        *_field_differences(built),
-        *_checkpointing_differences(built.trainer),
-        *_model_differences(built.trainer, settings.model),
-        *_adapter_differences(built.trainer.model, settings.adapter),
-        *_variable_differences(settings.environment),
-    )
 
 
 def checkpointed(model: torch.nn.Module) -> dict[str, Any]:
@@ -223,69 +215,3 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:
 def _adapter(model: Any) -> dict[str, Any] | None:
     configs = getattr(model, "peft_config", None)
     return {name: adapter_facts(config) for name, config in configs.items()} if configs else None
-
-
-def _field_differences(built: Built) -> Iterable[str]:
-    """Compare what was asked with the arguments, and with what trainer and collator made of them."""
-    trainer = built.trainer
-    places = (("arguments", trainer.args), ("trainer", trainer), ("collator", trainer.data_collator))
-    for name, asked in built.asked.items():
-        for place, holder in places:
-            found = getattr(holder, name, asked)
-            if place != "arguments" and not isinstance(found, bool | int | float | str):
-                continue
-            if not _holds(plain(found), plain(asked)):
-                owner = f"{place} of {type(trainer).__name__}" if place == "arguments" else place
-                yield f"{name}={plain(asked)} was asked for; the {owner} has {plain(found)}"
-                break
-
-
-def _holds(found: Any, asked: Any) -> bool:
-    """Tell whether what was found is what was asked; a mapping may hold more than was asked."""
-    if isinstance(asked, Mapping) and isinstance(found, Mapping):
-        return all(key in found and _holds(found[key], value) for key, value in asked.items())
-    return bool(found == asked)
-
-
-def _checkpointing_differences(trainer: Any) -> Iterable[str]:
-    wanted = bool(trainer.args.gradient_checkpointing)
-    on = any(checkpointed(trainer.model)["modules"])
-    if wanted != on:
-        yield f"checkpointing={wanted} was asked for; {'some' if on else 'no'} module of the model recomputes"
-
-
-def _model_differences(trainer: Any, asked: Mapping[str, Any]) -> Iterable[str]:
-    model = trainer.model
-    attention = asked.get("attn_implementation")
-    found = getattr(model.config, "_attn_implementation", None)
-    if attention is not None and found != attention:
-        yield f"attn_implementation={attention} was asked for; the model has {found}"
-    quantized = [module for module in model.modules() if type(module).__module__.startswith("bitsandbytes")]
-    if asked.get("quantization") and not quantized:
-        yield f"quantization={dict(asked['quantization'])} was asked for; no module of the model is quantized"
-    dtype = asked.get("dtype")
-    dtypes = {str(p.dtype).removeprefix("torch.") for p in model.parameters() if p.is_floating_point()}
-    if dtype not in (None, "auto") and not quantized and str(dtype).removeprefix("torch.") not in dtypes:
-        yield f"dtype={dtype} was asked for; the model's weights are {', '.join(sorted(dtypes))}"
-
-
-def _adapter_differences(model: Any, asked: Mapping[str, Any]) -> Iterable[str]:
-    if not asked:
-        return
-    configs = getattr(model, "peft_config", None)
-    if not configs:
-        yield f"adapter {asked.get('type')} was asked for; the model has none"
-        return
-    config = next(iter(configs.values()))
-    kind = str(plain(config.peft_type)).lower()
-    if kind != str(asked.get("type")).lower():
-        yield f"adapter {asked.get('type')} was asked for; the model has {kind}"
-    total = sum(p.numel() for p in model.parameters())
-    if trained_parameters(model) >= total:
-        yield f"adapter {asked.get('type')} was asked for; all {total:,} parameters are trained"
-
-
-def _variable_differences(asked: Mapping[str, str]) -> Iterable[str]:
-    for name, value in asked.items():
-        if os.environ.get(name) != value:
-            yield f"{name}={value} was asked for; the environment has {os.environ.get(name)!r}"

@@ -36,8 +36,9 @@ from memsweep.technique.settings import Settings, merge
 from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason
 from memsweep.trainers.build import Built, build, recipe_of
 from memsweep.trainers.recipe import TrialRequest
-from memsweep.trial._effective import checkpointed, differences, effective, effective_hash, trained_parameters
+from memsweep.trial._effective import checkpointed, effective, effective_hash, trained_parameters
 from memsweep.trial._failure import outcome_of
+from memsweep.trial._in_force import differences
 from memsweep.trial.process import in_trial_process, phases, report_phase
 
 # Those whose version can change a result.

@@ -28,7 +28,6 @@ from memsweep.record.outcome import (
     Outcome,
     OutOfMemory,
     Phase,
-    Reused,
     from_mapping,
 )
 from memsweep.record.study import Study
@@ -107,7 +106,7 @@ def is_composition_error(error: BaseException) -> bool:
 
 def judged(outcome: Outcome, study: Study) -> Outcome:
     """Return `outcome`, or what it is when an objective or a constrained measure is missing or not finite."""
-    if not isinstance(outcome, Measured | Reused):
+    if not isinstance(outcome, Measured):
         return outcome
     measures = outcome.measures
     needed = [*study.objectives, *(constraint.measure for constraint in study.constraints.values())]

@@ -18,7 +18,7 @@ from hydra.plugins.launcher import Launcher
 
 from memsweep.errors import ConfigError
 from memsweep.record.folder import TrialFolder
-from memsweep.record.outcome import Crashed, Incompatible, Interrupted, Outcome
+from memsweep.record.outcome import Crashed, Incompatible, Interrupted, Outcome, Reused
 from memsweep.record.trial import TrialRecord, TrialResult
 
 from ._ask import Asker, Proposal
@@ -195,6 +195,11 @@ class StudyRun:
         self._n_refused += isinstance(record.outcome, Incompatible)
         compose = {k: v for k, v in getattr(self._launcher, "seconds", {}).items() if k == "compose"}
         record = replace(record, seconds={**record.seconds, **compose, "total": seconds})
+        if isinstance(record.outcome, Reused):  # its process knew the other trial's number, not its measures
+            record = replace(
+                record, outcome=reused(self.book[record.outcome.trial].outcome, record.outcome.trial)
+            )
+            record.write(folder)
         keep(record, folder)
         self._enter(proposal, number, Ended(record=record, folder=folder.path, returned=returned_value(job)))
 

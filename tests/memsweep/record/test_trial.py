@@ -61,3 +61,12 @@ def test_the_command_that_repeats_it_survives_a_shell(results: tuple[TrialResult
     result = replace(results[0], overrides=("x='a b'", "y=[1,2]"), program="my app.py")
 
     assert result.command == "python 'my app.py' 'x='\"'\"'a b'\"'\"'' 'y=[1,2]'"
+
+
+def test_a_command_leaves_out_what_goes_without_saying(results: tuple[TrialResult, ...]) -> None:
+    overrides = ("technique/packing=baseline", "technique/adapter=lora", "seed=1")
+    plain = replace(results[0], overrides=overrides)
+    preset = replace(results[0], overrides=("experiment=first_look", *overrides))
+
+    assert plain.command == "python train.py technique/adapter=lora seed=1"
+    assert preset.command.endswith("technique/packing=baseline technique/adapter=lora seed=1")

@@ -10,6 +10,7 @@ what the first trial on a machine measures of its memory, by some MiB.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -28,6 +29,17 @@ def cache_folder() -> Path:
         return Path(chosen)
     user = os.environ.get("XDG_CACHE_HOME")
     return (Path(user) if user else Path.home() / ".cache") / "memsweep"
+
+
+@functools.cache
+def rules_of(*files: str) -> str:
+    """Return a hash of source files: what other rules would make is another entry of the cache.
+
+    Args:
+        files: `__file__` of every module whose code decides what an entry holds.
+    """
+    text = b"".join(Path(file).read_bytes() for file in files)
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def hash_of(*parts: Any) -> str:

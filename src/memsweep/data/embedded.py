@@ -14,18 +14,17 @@ import sys
 from collections.abc import Sequence
 
 from memsweep.config.schema import DataKind
-from memsweep.data.cache import cached_text, hash_of
+from memsweep.data import documentation as rules
+from memsweep.data.cache import cached_text, hash_of, rules_of
 from memsweep.data.documentation import Documented, documentation, source_files
 from memsweep.data.rows import Row
-
-EDITION = 1  # of the rules in `documentation` and here: another edition is another entry of the cache
 
 
 @functools.cache  # the library does not change under a running Python; 600 files take 10 ms to look at
 def embedded_key() -> str:
     """Return a hash of what the examples are made from: the rules, the Python, its library's files."""
     files = [(str(path), path.stat().st_size) for path in source_files()]
-    return hash_of(EDITION, sys.implementation.name, sys.version, files)
+    return hash_of(rules_of(__file__, str(rules.__file__)), sys.implementation.name, sys.version, files)
 
 
 def embedded_documents() -> tuple[Documented, ...]:

@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memsweep.config.schema import DataKind, DatasetConfig, DatasetSource
-from memsweep.data.cache import cached_text, hash_of
+from memsweep.data.cache import cached_text, hash_of, rules_of
 from memsweep.data.embedded import embedded_key, embedded_rows
 from memsweep.data.files import data_files, read_rows
 from memsweep.data.rows import Row, checked, columns_for, length
 from memsweep.errors import DatasetError
-
-EDITION = 1  # of the rules here: another edition is another entry of the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int) -> 
         return json.dumps([chosen, len(rows), list(chosen[0])], ensure_ascii=False)
 
     key = _key(config)
-    name = f"data/probe-{hash_of(EDITION, key, kind, n_examples, seed)}.json"
+    name = f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed)}.json"
     # What a repository holds may change under its name, so that is not kept here.
     text = choose() if key is None else cached_text(name, choose)
     rows, n_available, form = json.loads(text)

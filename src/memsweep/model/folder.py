@@ -24,11 +24,10 @@ from transformers import (
 )
 
 from memsweep.config.schema import ModelConfig, ModelSource
-from memsweep.data.cache import cached_path, hash_of
+from memsweep.data.cache import cached_path, hash_of, rules_of
 from memsweep.errors import ConfigError
 from memsweep.model.tokenizer import tokenizer_folder
 
-EDITION = 1  # of the rules here: another edition is another entry of the cache
 SEED = 0  # neither speed nor memory depends on the values, so all studies share one model
 
 
@@ -78,7 +77,9 @@ def model_folder(geometry: Mapping[str, Any]) -> Path:
     if "vocab_size" not in geometry:
         raise ConfigError("model.geometry must say vocab_size, e.g. 4096 (see conf/model/small.yaml)")
     tokenizer = tokenizer_folder(int(geometry["vocab_size"]))
-    name = f"model/{hash_of(EDITION, SEED, dict(geometry), tokenizer.name, transformers.__version__)}"
+    name = (
+        f"model/{hash_of(rules_of(__file__), SEED, dict(geometry), tokenizer.name, transformers.__version__)}"
+    )
     return cached_path(name, lambda folder: _make(geometry, tokenizer, folder))
 
 

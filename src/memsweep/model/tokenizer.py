@@ -11,10 +11,9 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from memsweep.data.cache import cached_path, hash_of
+from memsweep.data.cache import cached_path, hash_of, rules_of
 from memsweep.data.embedded import embedded_key, embedded_texts
 
-EDITION = 2  # of the rules here: another edition is another entry of the cache
 LARGEST = 32_768  # tokens: the texts hold few pairs that are frequent enough to fill more
 PAD, START, END = "<|pad|>", "<|im_start|>", "<|im_end|>"
 # Some architectures' own tokenizer classes add this one when it is missing, beyond the model's vocabulary.
@@ -41,7 +40,7 @@ def tokenizer_folder(vocab_size: int) -> Path:
         vocab_size: The model's; the tokenizer has at most that many tokens, and at most `LARGEST`.
     """
     size = min(vocab_size, LARGEST)
-    name = f"tokenizer/{size}-{hash_of(EDITION, CHAT_TEMPLATE, embedded_key())}"
+    name = f"tokenizer/{size}-{hash_of(rules_of(__file__), CHAT_TEMPLATE, embedded_key())}"
     return cached_path(name, lambda folder: _train(size).save_pretrained(folder))
 
 

@@ -1,0 +1,122 @@
+"""`python train.py -m` as a person runs it: real trainers, the tiny model, files and exit code at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from memsweep.record.folder import StudyFolder
+from memsweep.record.outcome import Incompatible
+from memsweep.record.trial import TrialResult, read_results
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+Sweep = Callable[..., tuple[subprocess.CompletedProcess[str], StudyFolder, tuple[TrialResult, ...]]]
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Sweep:
+    """A function that runs a study on the tiny model and returns its process, folder and results."""
+
+    def run(
+        *arguments: str, **environment: str
+    ) -> tuple[subprocess.CompletedProcess[str], StudyFolder, tuple[TrialResult, ...]]:
+        typed = [*arguments, "model=tiny", "measure=quick", "hydra.sweeper.study_name=test"]
+        process = subprocess.run(
+            [sys.executable, str(ROOT / "train.py"), "-m", *typed],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=800,
+        )
+        folder = StudyFolder(tmp_path / "outputs" / "test")
+        return process, folder, read_results(folder.results) if folder.results.exists() else ()
+
+    return run
+
+
+def test_all_seven_trainers_are_measured(sweep: Sweep) -> None:
+    trainers = ["sft", "dpo", "reward", "kto", "grpo", "rloo", "online_dpo"]
+
+    process, _, results = sweep(f"trainer={','.join(trainers)}", "hydra.sweeper.n_trials=7", "tracking=none")
+    measured = {result.parameters["trainer"]: result.measures for result in results if result.objectives}
+
+    assert set(measured) == set(trainers), process.stdout + process.stderr
+    assert all(measures["tokens_per_second"] > 0 for measures in measured.values())
+    assert all(measures["peak_memory_bytes"] > 0 for measures in measured.values())
+
+
+def test_a_study_of_twelve_ends_with_a_front_and_measures_nothing_twice(sweep: Sweep) -> None:
+    process, folder, results = sweep(
+        "trainer=sft",
+        "technique/packing=glob(*)",
+        "technique/adapter=baseline,lora",
+        "technique/truncation=baseline,max_length",
+        "hydra.sweeper.n_trials=12",
+    )
+    own = [result.effective_hash for result in results if result.objectives and result.reused_from is None]
+
+    assert process.returncode == 0, process.stderr
+    assert "Pareto front" in process.stdout
+    assert "space exhausted" in process.stdout or "ended: 12 trials" in process.stdout
+    assert results[0].label == "baseline"
+    assert len(set(own)) == len(own)
+    assert not any(isinstance(result.outcome, Incompatible) for result in results)
+    for path in (folder.report, folder.front, folder.optimization_results, folder.study, folder.storage):
+        assert path.stat().st_size > 0
+    for result in results:
+        trial = folder.trial(result.number)
+        assert json.loads(trial.outcome.read_text())["outcome"]["type"] == result.outcome.type
+    assert any(folder.wandb.rglob("run-*.wandb"))
+
+
+def test_a_technique_is_one_folder_of_yaml_and_no_python(sweep: Sweep, tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    shutil.copytree(ROOT / "conf", conf)
+    technique = conf / "technique" / "label_smoothing"
+    technique.mkdir()
+    about = {
+        "summary": "Labels as they are.",
+        "saves": "nothing",
+        "costs": "nothing",
+        "source": "trl==1.16.0 trainer/sft_config.py",
+        "changes": "nothing",
+    }
+    soft = {
+        **about,
+        "summary": "Soften the labels.",
+        "changes": "numerics",
+        "settings": {"trainer": {"label_smoothing_factor": 0.1}},
+    }
+    (technique / "baseline.yaml").write_text(yaml.safe_dump(about))
+    (technique / "soft.yaml").write_text(yaml.safe_dump(soft))
+
+    page = subprocess.run(
+        [sys.executable, str(ROOT / "train.py"), "--help"],
+        env={**os.environ, "MEMSWEEP_CONF": str(conf)},
+        capture_output=True,
+        text=True,
+    ).stdout
+    everything, _, _ = sweep("space=everything", "hydra.sweeper.dry_run=true", MEMSWEEP_CONF=str(conf))
+    process, folder, results = sweep(
+        "technique/label_smoothing=baseline,soft",
+        "hydra.sweeper.n_trials=2",
+        "tracking=none",
+        MEMSWEEP_CONF=str(conf),
+    )
+
+    assert "technique/label_smoothing: baseline, soft" in page
+    assert "label_smoothing" in everything.stdout, everything.stdout + everything.stderr
+    assert [result.choice["label_smoothing"] for result in results] == ["baseline", "soft"], process.stderr
+    assert all(result.objectives for result in results)
+    assert json.loads(folder.study.read_text())["parameters"]["technique/label_smoothing"]

@@ -14,7 +14,7 @@ ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help install sweep test test-all lint bench lock clean
+.PHONY: help install sweep test test-slow test-all lint bench lock clean
 
 help:  ## List the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -39,6 +39,9 @@ sweep: $(STAMP)  ## Sweep the techniques on this machine and print the Pareto fr
 
 test: $(STAMP)  ## Run the quick tests
 	@$(RUN) -m pytest -m "not slow and not gpu" $(ARGS)
+
+test-slow: $(STAMP)  ## Run the tests that train, start processes or open a browser
+	@$(RUN) -m pytest -m "slow and not gpu" $(ARGS)
 
 test-all: $(STAMP)  ## Run all tests, those that train and start processes included
 	@$(RUN) -m pytest $(ARGS)

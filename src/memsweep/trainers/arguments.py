@@ -101,6 +101,10 @@ def precision_reason(request: TrialRequest, arguments: TrainingArguments) -> str
 def model_keywords(recipe: Recipe, request: TrialRequest) -> dict[str, Any]:
     """Return what `from_pretrained` is called with: the model seam, quantization aside where it has a way."""
     keywords = {name: value for name, value in request.settings.model.items() if name != "quantization"}
+    if _default_precision(request.device, {})[0]:
+        keywords.setdefault(
+            "dtype", "float32"
+        )  # a trainer of TRL's takes the file's type, which may be bfloat16
     if request.revision is not None:
         keywords["revision"] = request.revision
     if not recipe.quantization_keyword and (quantization := quantization_config(request)) is not None:

@@ -43,11 +43,14 @@ class Built:
         trainer: The trainer.
         recipe: How it was made.
         asked: The fields of its arguments that the study and the techniques set.
+        checkpoints: Whether activations are to be recomputed.  Asked of the arguments before the trainer has
+            them: for quantized models TRL clears the field once it has done what it says.
     """
 
     trainer: Any
     recipe: Recipe
     asked: dict[str, Any]
+    checkpoints: bool
 
 
 def recipe_of(name: str) -> Recipe:
@@ -79,4 +82,5 @@ def build(request: TrialRequest) -> Built:
     }
     if recipe.quantization_keyword:
         keywords["quantization_config"] = quantization_config(request)
-    return Built(recipe.trainer_class(**keywords), recipe, asked)
+    checkpoints = bool(arguments.gradient_checkpointing)
+    return Built(recipe.trainer_class(**keywords), recipe, asked, checkpoints)

@@ -14,12 +14,15 @@ from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built
 from memsweep.trial._effective import checkpointed, plain, trained_parameters
 
+# Fields whose effect is read back from the model's modules.
+_SEEN_IN_THE_MODEL = frozenset({"activation_checkpointing", "gradient_checkpointing"})
+
 
 def differences(built: Built, settings: Settings) -> tuple[str, ...]:
     """Return one sentence for each thing that was asked for and is not in force."""
     return (
         *_field_differences(built),
-        *_checkpointing_differences(built.trainer),
+        *_checkpointing_differences(built),
         *_model_differences(built.trainer, settings.model),
         *_adapter_differences(built.trainer.model, settings.adapter),
         *_variable_differences(settings.environment),
@@ -31,6 +34,8 @@ def _field_differences(built: Built) -> Iterable[str]:
     trainer = built.trainer
     places = (("arguments", trainer.args), ("trainer", trainer), ("collator", trainer.data_collator))
     for name, asked in built.asked.items():
+        if name in _SEEN_IN_THE_MODEL:
+            continue
         for place, holder in places:
             found = getattr(holder, name, asked)
             if place != "arguments" and not isinstance(found, bool | int | float | str):
@@ -48,11 +53,11 @@ def _holds(found: Any, asked: Any) -> bool:
     return bool(found == asked)
 
 
-def _checkpointing_differences(trainer: Any) -> Iterable[str]:
-    wanted = bool(trainer.args.gradient_checkpointing)
-    on = any(checkpointed(trainer.model)["modules"])
-    if wanted != on:
-        yield f"checkpointing={wanted} was asked for; {'some' if on else 'no'} module of the model recomputes"
+def _checkpointing_differences(built: Built) -> Iterable[str]:
+    on = any(checkpointed(built.trainer.model)["modules"])
+    if built.checkpoints != on:
+        found = f"{'some' if on else 'no'} module of the model recomputes"
+        yield f"checkpointing={built.checkpoints} was asked for; {found}"
 
 
 def _model_differences(trainer: Any, asked: Mapping[str, Any]) -> Iterable[str]:

@@ -12,7 +12,7 @@ from memsweep.config.schema import TrialConfig
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.technique.settings import Settings
-from memsweep.trainers.arguments import micro_batches, training_arguments
+from memsweep.trainers.arguments import micro_batches, quantization_config, training_arguments
 from memsweep.trainers.build import RECIPES, recipe_of
 from memsweep.trainers.recipe import TrialRequest
 from tiny import tiny_config
@@ -104,6 +104,13 @@ def test_a_batch_that_splits_a_group_of_completions_is_refused(tmp_path: Path) -
 
     with pytest.raises((ConfigError, ValueError), match="num_generations"):
         training_arguments(recipe_of("grpo"), _request(refused, tmp_path))
+
+
+def test_an_unknown_way_to_quantize_is_refused(tmp_path: Path) -> None:
+    request = _request(tiny_config(), tmp_path, Settings(model={"quantization": {"load_in_3bit": True}}))
+
+    with pytest.raises(ConfigError, match="BitsAndBytesConfig has no load_in_3bit; it has .*load_in_4bit"):
+        quantization_config(request)
 
 
 def test_a_revision_goes_to_the_model(tmp_path: Path) -> None:

@@ -179,6 +179,38 @@ def test_precision_is_that_of_the_weights(folder: TrialFolder) -> None:
     assert list(read_json(folder.effective)["model"]["dtypes"]) == ["torch.bfloat16"]
 
 
+def test_no_trainer_takes_bfloat16_weights_from_the_file_where_the_processor_has_none(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memsweep.trainers.arguments.has_native_bf16", lambda: (False, "of a test"))
+
+    measured(tiny_config("online_dpo"), folder)
+
+    assert list(read_json(folder.effective)["model"]["dtypes"]) == ["torch.float32"]
+
+
+def test_the_ways_to_hold_weights_in_few_bits_are_different_set_ups(folder: TrialFolder) -> None:
+    ways = (
+        {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+        {"load_in_4bit": True, "bnb_4bit_quant_type": "fp4"},
+        {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
+        {"load_in_8bit": True},
+    )
+
+    hashes = set()
+    for way in ways:
+        settings = Settings(model={"quantization": way}, adapter=LORA)
+        hashes.add(run_with_settings(tiny_config(), settings, folder).effective_hash)
+
+    assert len(hashes) == len(ways)
+
+
+def test_checkpointing_that_a_trainer_turns_on_itself_is_in_force(folder: TrialFolder) -> None:
+    settings = {"model": {"quantization": {"load_in_8bit": True}}, "adapter": LORA}
+
+    assert measured(tiny_config("online_dpo"), folder, **settings)["tokens_per_second"] > 0
+
+
 def test_the_precision_and_its_reason_are_recorded(folder: TrialFolder) -> None:
     facts = run_with_settings(tiny_config(), Settings(), folder).facts
 

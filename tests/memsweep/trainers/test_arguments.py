@@ -109,7 +109,7 @@ def test_a_batch_that_splits_a_group_of_completions_is_refused(tmp_path: Path) -
 def test_an_unknown_way_to_quantize_is_refused(tmp_path: Path) -> None:
     request = _request(tiny_config(), tmp_path, Settings(model={"quantization": {"load_in_3bit": True}}))
 
-    with pytest.raises(ConfigError, match="BitsAndBytesConfig has no load_in_3bit; it has .*load_in_4bit"):
+    with pytest.raises(ConfigError, match=r"BitsAndBytesConfig has no load_in_3bit; it has .*load_in_4bit"):
         quantization_config(request)
 
 

@@ -2,13 +2,13 @@
 
 A trainer gets a folder or a repository's name, never a model in memory: such a model has no name, and a
 trainer that needs a reference model would look for one on a hub.  `model.geometry` is made once, with random
-weights, into a folder of the cache that holds its tokenizer as well; `model=path` and `model=hub` are passed
-through.
+weights, into a folder of the cache that holds its tokenizer as well; so is what a GGUF file holds.  Other
+folders, and repositories, are passed through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,16 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from memsweep.config.schema import ModelConfig, ModelSource
+from memsweep.config.schema import ModelConfig, ModelSource, TrialConfig
 from memsweep.data.cache import cached_path, hash_of, rules_of
 from memsweep.errors import ConfigError
+from memsweep.model.gguf import gguf_folder, said
+from memsweep.model.path import model_files
 from memsweep.model.tokenizer import tokenizer_folder
 
 SEED = 0  # neither speed nor memory depends on the values, so all studies share one model
+# A field of these trainers' arguments.  Source: trl==1.16.0 trainer/sft_config.py, trainer/reward_config.py
+TEMPLATE, WITH_TEMPLATE = "chat_template_path", ("sft", "reward")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,8 @@ def model_place(config: ModelConfig) -> ModelPlace:
     """Return where the model is, made first when it is described by its geometry.
 
     Raises:
-        ConfigError: If the geometry is not one that transformers knows, the folder holds no model, or the
-            repository cannot be read.
+        ConfigError: If the geometry is not one that transformers knows, the path holds no model that can be
+            read, or the repository cannot be.
     """
     if config.source is ModelSource.GEOMETRY:
         made = model_folder(config.geometry)
@@ -59,13 +63,36 @@ def model_place(config: ModelConfig) -> ModelPlace:
         return ModelPlace(str(made), None, PreTrainedTokenizerFast.from_pretrained(made))
     if config.source is ModelSource.HUB:
         return _place(config.name, config.revision, f"model=hub model.name={config.name}")
-    folder = Path(str(config.path)).expanduser()
-    if not (folder / "config.json").is_file():
-        raise ConfigError(
-            f"model.path={folder} must be a folder that save_pretrained made: it holds no config.json"
-            f"{'' if folder.is_dir() else ' (there is no such folder)'}"
+    files = model_files(config)
+    folder = files if files.is_dir() else gguf_folder(files)
+    return _place(str(folder), None, f"model.path={files}")
+
+
+def require_template(config: TrialConfig, place: ModelPlace, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise if the data are conversations and nothing says how the model writes them.
+
+    Args:
+        config: What is asked for; its trainer may bring a template of its own.
+        place: Where the model is.
+        rows: What it is to be trained on; all in one format.
+
+    Raises:
+        ConfigError: It says what would do instead.
+    """
+    columns = [column for column, value in rows[0].items() if isinstance(value, list)] if rows else []
+    if columns and place.tokenizer.chat_template is None and TEMPLATE not in config.trainer.arguments:
+        asked = config.model
+        model = f"model.path={asked.path}" if asked.source is ModelSource.PATH else f"model={asked.name}"
+        own = (
+            f", or type +trainer.arguments.{TEMPLATE}=template.jinja"
+            if config.trainer.name in WITH_TEMPLATE
+            else ""
         )
-    return _place(str(folder), None, f"model.path={folder}")
+        raise ConfigError(
+            f"{model} has a tokenizer without a chat template, and the data are conversations "
+            f"({', '.join(columns)}): bring data whose columns are text, or save a template with the "
+            f"tokenizer (tokenizer.chat_template = ...; tokenizer.save_pretrained(folder)){own}"
+        )
 
 
 def model_folder(geometry: Mapping[str, Any]) -> Path:
@@ -102,6 +129,8 @@ def _place(name: str, revision: str | None, asked: str) -> ModelPlace:
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
     except (OSError, ValueError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(f"{asked} has no tokenizer that can be read: {first}") from error
+        raise ConfigError(f"{asked} has no tokenizer that can be read: {said(error)}") from error
+    # Where the files are missing transformers makes a tokenizer that knows no word, for many architectures.
+    if not set(tokenizer("words")["input_ids"]) - set(tokenizer.all_special_ids):
+        raise ConfigError(f"{asked} has a tokenizer without a vocabulary: is its tokenizer.json there?")
     return ModelPlace(name, revision, tokenizer)

@@ -12,83 +12,69 @@ from typing import Any
 
 from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built
-from memsweep.trial._effective import checkpointed, plain, trained_parameters
+from memsweep.trial._allocator import allocator_differences
+from memsweep.trial._model_in_force import (
+    adapter_differences,
+    checkpointing_differences,
+    model_differences,
+    reference_differences,
+)
+from memsweep.trial._plain import plain
+from memsweep.trial._trainer_facts import fsdp_version, zero_stage
+from memsweep.trial._trainer_in_force import field_differences, trainer_differences
 
-# Fields whose effect is read back from the model's modules.
-_SEEN_IN_THE_MODEL = frozenset({"activation_checkpointing", "gradient_checkpointing"})
+# What a way to share the work over processes looks like: accelerate's types, and the version or stage of it.
+# Source: accelerate==1.15.0 utils/dataclasses.py DistributedType
+_PLAIN_PARALLEL = ("MULTI_CPU", "MULTI_GPU", "MULTI_XPU", "MULTI_NPU", "MULTI_HPU", "MULTI_MLU", "MULTI_MUSA")
+_SHARDED: Mapping[str, tuple[tuple[str, ...], int | None]] = {
+    "none": (("NO",), None),
+    "ddp": (_PLAIN_PARALLEL, None),
+    "fsdp2": (("FSDP",), 2),
+    "zero2": (("DEEPSPEED",), 2),
+    "zero3": (("DEEPSPEED",), 3),
+}
 
 
 def differences(built: Built, settings: Settings) -> tuple[str, ...]:
-    """Return one sentence for each thing that was asked for and is not in force."""
+    """Return one sentence for each thing that was asked for and is not in force.
+
+    To be called when training begins: model placed and wrapped, optimizer made, no step taken.
+    """
+    trainer = built.trainer
     return (
-        *_field_differences(built),
-        *_checkpointing_differences(built),
-        *_model_differences(built.trainer, settings.model),
-        *_adapter_differences(built.trainer.model, settings.adapter),
+        *field_differences(built),
+        *trainer_differences(built),
+        *checkpointing_differences(built),
+        *model_differences(trainer, {**_own_keywords(built), **settings.model}),
+        *adapter_differences(trainer.model, settings.adapter),
+        *reference_differences(trainer),
+        *_launch_differences(trainer, settings.launch),
         *_variable_differences(settings.environment),
+        *allocator_differences(settings.environment, trainer.args.device.type),
     )
 
 
-def _field_differences(built: Built) -> Iterable[str]:
-    """Compare what was asked with the arguments, and with what trainer and collator made of them."""
-    trainer = built.trainer
-    places = (("arguments", trainer.args), ("trainer", trainer), ("collator", trainer.data_collator))
-    for name, asked in built.asked.items():
-        if name in _SEEN_IN_THE_MODEL:
-            continue
-        for place, holder in places:
-            found = getattr(holder, name, asked)
-            if place != "arguments" and not isinstance(found, bool | int | float | str):
-                continue
-            if not _holds(plain(found), plain(asked)):
-                owner = f"{place} of {type(trainer).__name__}" if place == "arguments" else place
-                yield f"{name}={plain(asked)} was asked for; the {owner} has {plain(found)}"
-                break
+def _own_keywords(built: Built) -> dict[str, Any]:
+    """Return the model's keywords among the trainer's arguments, in the words of the model seam."""
+    keywords = dict(built.asked.get("model_init_kwargs") or {})
+    keywords.pop("quantization_config", None)
+    return keywords
 
 
-def _holds(found: Any, asked: Any) -> bool:
-    """Tell whether what was found is what was asked; a mapping may hold more than was asked."""
-    if isinstance(asked, Mapping) and isinstance(found, Mapping):
-        return all(key in found and _holds(found[key], value) for key, value in asked.items())
-    return bool(found == asked)
-
-
-def _checkpointing_differences(built: Built) -> Iterable[str]:
-    on = any(checkpointed(built.trainer.model)["modules"])
-    if built.checkpoints != on:
-        found = f"{'some' if on else 'no'} module of the model recomputes"
-        yield f"checkpointing={built.checkpoints} was asked for; {found}"
-
-
-def _model_differences(trainer: Any, asked: Mapping[str, Any]) -> Iterable[str]:
-    model = trainer.model
-    attention = asked.get("attn_implementation")
-    found = getattr(model.config, "_attn_implementation", None)
-    if attention is not None and found != attention:
-        yield f"attn_implementation={attention} was asked for; the model has {found}"
-    quantized = [module for module in model.modules() if type(module).__module__.startswith("bitsandbytes")]
-    if asked.get("quantization") and not quantized:
-        yield f"quantization={dict(asked['quantization'])} was asked for; no module of the model is quantized"
-    dtype = asked.get("dtype")
-    dtypes = {str(p.dtype).removeprefix("torch.") for p in model.parameters() if p.is_floating_point()}
-    if dtype not in (None, "auto") and not quantized and str(dtype).removeprefix("torch.") not in dtypes:
-        yield f"dtype={dtype} was asked for; the model's weights are {', '.join(sorted(dtypes))}"
-
-
-def _adapter_differences(model: Any, asked: Mapping[str, Any]) -> Iterable[str]:
-    if not asked:
-        return
-    configs = getattr(model, "peft_config", None)
-    if not configs:
-        yield f"adapter {asked.get('type')} was asked for; the model has none"
-        return
-    config = next(iter(configs.values()))
-    kind = str(plain(config.peft_type)).lower()
-    if kind != str(asked.get("type")).lower():
-        yield f"adapter {asked.get('type')} was asked for; the model has {kind}"
-    total = sum(p.numel() for p in model.parameters())
-    if trained_parameters(model) >= total:
-        yield f"adapter {asked.get('type')} was asked for; all {total:,} parameters are trained"
+def _launch_differences(trainer: Any, asked: Mapping[str, Any]) -> Iterable[str]:
+    """Compare the processes, and how they share the work, with what accelerate made of the launch."""
+    accelerator = trainer.accelerator
+    processes = int(asked.get("processes") or 1) * int(asked.get("nodes") or 1)
+    if accelerator.num_processes != processes:
+        yield f"{processes} processes were asked for; accelerate has {accelerator.num_processes}"
+    sharding = str(asked.get("sharding") or ("none" if processes == 1 else "ddp"))
+    kind = str(plain(accelerator.distributed_type))
+    version = fsdp_version(trainer) or zero_stage(trainer)
+    types, wanted = _SHARDED.get(sharding, ((sharding.upper(),), None))
+    if kind not in types:
+        yield f"sharding={sharding} was asked for; accelerate has {kind}"
+    elif wanted is not None and version != wanted:
+        yield f"sharding={sharding} was asked for; {kind} has version or stage {version}"
 
 
 def _variable_differences(asked: Mapping[str, str]) -> Iterable[str]:

@@ -27,13 +27,13 @@ from memsweep.measure.bracket import Bracket, Plan
 from memsweep.measure.memory import DeviceMemory, HostMemory, Memory, keep_in_memory
 from memsweep.measure.throughput import kept_tokens, throughput
 from memsweep.measure.tokens import TokenCounter
-from memsweep.model.folder import model_place
+from memsweep.model.folder import model_place, require_template
 from memsweep.record.folder import TrialFolder, write_json
 from memsweep.record.outcome import Measured, NonFinite, NotInForce, Outcome, Phase, Reused
 from memsweep.record.trial import TrialRecord
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.settings import Settings, merge
-from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason
+from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason, prompt_room
 from memsweep.trainers.build import Built, build, recipe_of
 from memsweep.trainers.recipe import TrialRequest
 from memsweep.trial._effective import checkpointed, effective, effective_hash, trained_parameters
@@ -126,15 +126,18 @@ def _recorded(folder: TrialFolder, run: Callable[[_Life], Outcome]) -> TrialReco
 
 def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[str, int]) -> Outcome:
     where, reason = device(config.launch.device)
-    torch.set_num_threads(config.launch.threads or n_cores())
     transformers.utils.logging.disable_progress_bar()
     datasets.disable_progress_bars()
-    life.facts.update(device=str(where), device_reason=reason, threads=torch.get_num_threads())
+    life.facts.update(device=str(where), device_reason=reason)
 
     life.enter(Phase.DATA)
     recipe_of(config.trainer.name)
-    examples = probe(config.dataset, config.trainer.data, config.measure.probe_examples, config.seed)
+    measure = config.measure
+    examples = probe(
+        config.dataset, config.trainer.data, measure.probe_examples, config.seed, measure.evaluation_examples
+    )
     place = model_place(config.model)
+    require_template(config, place, examples.rows)
     request = TrialRequest(
         config=config,
         settings=settings,
@@ -144,8 +147,12 @@ def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[s
         tokenizer=place.tokenizer,
         data=datasets.Dataset.from_list(list(examples.rows)),
         folder=life.folder.path,
+        evaluation=datasets.Dataset.from_list(list(examples.evaluation)) if examples.evaluation else None,
     )
 
+    # Not earlier: it starts a thread, and what the cache lacks is made in a fork while there is only one.
+    torch.set_num_threads(config.launch.threads or n_cores())
+    life.facts["threads"] = torch.get_num_threads()
     life.enter(Phase.BUILD)
     budget = config.budget.memory_bytes
     memory = life.memory = HostMemory(budget) if where is Device.CPU else DeviceMemory(budget)
@@ -156,6 +163,8 @@ def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[s
         bracket = _train(built, request, plan, life, known)
     if not bracket.is_complete:
         raise RuntimeError(f"training ended before step {plan.last_edge}")
+    if plan.evaluates and bracket.evaluation_loss is None:
+        raise RuntimeError("the trainer evaluated nothing after its first step")
     measures = {
         **throughput(bracket, plan, len(examples.rows)),
         **memory.measures(),
@@ -170,20 +179,13 @@ def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[s
 
 
 def _plan(built: Built, config: TrialConfig) -> Plan:
-    """Return the steps of the trial.
-
-    Raises:
-        ConfigError: If the trainer's preparation left no rows.
-    """
-    trainer = built.trainer
-    if not len(trainer.train_dataset):
-        raise ConfigError(
-            f"{type(trainer).__name__} keeps none of the {config.measure.probe_examples} examples: "
-            "each is longer than max_length allows; raise technique.truncation.max_length"
-        )
+    """Return the steps of the trial."""
+    trainer, measure = built.trainer, config.measure
     batches = len(trainer.get_train_dataloader())
     steps = math.ceil(batches / trainer.args.gradient_accumulation_steps)
-    return Plan(steps, config.measure.warm_up_passes, config.measure.measured_passes)
+    return Plan(
+        steps, measure.warm_up_passes, measure.measured_passes, evaluates=measure.evaluation_examples > 0
+    )
 
 
 def _train(built: Built, request: TrialRequest, plan: Plan, life: _Life, known: dict[str, int]) -> Bracket:
@@ -235,29 +237,33 @@ def _facts(
 ) -> dict[str, Any]:
     """Return what is worth keeping beside the measures."""
     trainer = built.trainer
-    source = _source_tokens(request, examples)
-    # What is generated does not exist yet; there, the prompts are what preparation may lose.
+    lengths = _source_lengths(request, examples)
+    # What is generated does not exist yet; there, the prompts are what may be lost.
     generates = built.recipe.completion_field is not None
+    room = prompt_room(built.recipe, trainer.args)
+    kept = sum(n if room is None else min(n, room) for n in lengths) if generates else kept_tokens(trainer)
+    evaluated = {"evaluation_rows": len(trainer.eval_dataset)} if plan.evaluates else {}
     return {
         "precision": precision_reason(request, trainer.args),
         "examples": len(examples.rows),
         "examples_available": examples.n_available,
         "rows": len(trainer.train_dataset),
+        **evaluated,
         "micro_batch": getattr(trainer.args, MICRO),
         "accumulation": getattr(trainer.args, ACCUMULATION),
         "steps_per_pass": plan.steps_per_pass,
         "examples_per_step": len(examples.rows) / plan.steps_per_pass,
-        "source_tokens": source,
-        "kept_tokens": source if generates else kept_tokens(trainer),
+        "source_tokens": sum(lengths),
+        "kept_tokens": kept,
         "trained_parameters": trained_parameters(trainer.model),
         "memory": memory.facts(),
     }
 
 
-def _source_tokens(request: TrialRequest, examples: Probe) -> int:
-    """Return the tokens of all text of the source examples, as the tokenizer has them, nothing left out."""
+def _source_lengths(request: TrialRequest, examples: Probe) -> list[int]:
+    """Return the tokens of each text of the source examples, as the tokenizer has them, nothing left out."""
     tokenizer = request.tokenizer
-    total = 0
+    lengths = []
     for row in examples.rows:
         prompt = row.get("prompt")
         for column in examples.form:
@@ -266,14 +272,14 @@ def _source_tokens(request: TrialRequest, examples: Probe) -> int:
                 continue
             if isinstance(value, str):
                 text = f"{prompt}{value}" if prompt is not None and column != "prompt" else value
-                total += len(tokenizer(text)["input_ids"])
+                lengths.append(len(tokenizer(text)["input_ids"]))
             else:
                 messages = [*prompt, *value] if prompt is not None and column != "prompt" else value
                 ids = tokenizer.apply_chat_template(
                     messages, add_generation_prompt=column == "prompt", return_dict=True
                 )["input_ids"]
-                total += len(ids)
-    return total
+                lengths.append(len(ids))
+    return lengths
 
 
 def _write_traceback(folder: TrialFolder) -> None:

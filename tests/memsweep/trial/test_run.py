@@ -299,11 +299,100 @@ def test_what_cannot_be_meant_is_incompatible_and_says_why(folder: TrialFolder) 
     assert outcome.violations[0].startswith("SFTConfig has no field nonesuch")
 
 
-def test_a_length_that_no_example_fits_in_is_incompatible(folder: TrialFolder) -> None:
-    outcome = run_with_settings(tiny_config("reward"), Settings(trainer={"max_length": 16}), folder).outcome
+@pytest.mark.parametrize(
+    ("trainer", "more"),
+    [
+        ("sft", {}),
+        ("sft", {"packing": True, "packing_strategy": "bfd"}),
+        ("dpo", {}),
+        ("dpo", {"precompute_ref_log_probs": True}),
+        ("reward", {}),
+        ("kto", {}),
+        ("kto", {"precompute_ref_log_probs": True}),
+    ],
+)
+def test_a_length_that_no_example_fits_in_is_incompatible(
+    trainer: str, more: Mapping[str, Any], folder: TrialFolder
+) -> None:
+    settings = Settings(trainer={"max_length": 16, **more})
+
+    record = run_with_settings(tiny_config(trainer), settings, folder)
+
+    assert isinstance(record.outcome, Incompatible)
+    assert "keeps none of the 4 examples" in record.outcome.violations[0]
+    assert "raise technique.truncation.max_length" in record.outcome.violations[0]
+    assert not folder.effective.exists()  # no step was begun
+
+
+def test_a_length_that_leaves_no_prompt_beside_the_completion_is_incompatible(folder: TrialFolder) -> None:
+    config = tiny_config("online_dpo")
+
+    refused = run_with_settings(config, Settings(trainer={"max_length": 8}), folder).outcome
+    cut = run_with_settings(config, Settings(trainer={"max_length": 16}), folder).outcome
+
+    assert isinstance(refused, Incompatible)
+    assert "raise technique.truncation.max_length above 8" in refused.violations[0]
+    assert isinstance(cut, Measured)
+    assert cut.measures["kept_tokens"] == 4 * 8
+    assert cut.measures["source_tokens"] > cut.measures["kept_tokens"]
+
+
+@pytest.mark.parametrize("trainer", [name for name in DATA if name != "online_dpo"])
+def test_evaluation_is_no_part_of_the_training_and_the_timing(trainer: str, folder: TrialFolder) -> None:
+    without = run_with_settings(tiny_config(trainer), Settings(), folder)
+    having = run_with_settings(tiny_config(trainer, evaluation=6), Settings(), folder)
+
+    assert isinstance(without.outcome, Measured)
+    assert isinstance(having.outcome, Measured)
+    assert 4 <= having.facts["evaluation_rows"] <= 6  # a reward model is not shown what is too long
+    assert "evaluation_rows" not in without.facts
+    for name in ("trained_tokens", "slots_per_pass", "n_measured_steps"):
+        assert having.outcome.measures[name] == without.outcome.measures[name]
+
+
+def test_a_trainer_that_cannot_evaluate_says_so(folder: TrialFolder) -> None:
+    outcome = run_with_settings(tiny_config("online_dpo", evaluation=2), Settings(), folder).outcome
 
     assert isinstance(outcome, Incompatible)
-    assert "keeps none of the 4 examples" in outcome.violations[0]
+    assert outcome.violations == ("OnlineDPOTrainer cannot evaluate; type measure.evaluation_examples=0",)
+
+
+def test_evaluation_follows_packing_unless_told_otherwise(folder: TrialFolder) -> None:
+    packed = {"packing": True, "packing_strategy": "bfd"}
+    config = tiny_config("sft", evaluation=6)
+
+    def rows(**more: Any) -> tuple[int, int]:
+        record = run_with_settings(config, Settings(trainer={**packed, **more}), folder)
+        assert isinstance(record.outcome, Measured), record.outcome
+        return record.facts["rows"], record.facts["evaluation_rows"]
+
+    following, apart = rows(), rows(eval_packing=False)
+
+    assert following[1] < 6
+    assert apart == (following[0], 6)
+
+
+def test_the_memory_of_the_evaluation_counts(folder: TrialFolder) -> None:
+    """Evaluated at once, 16 examples need more than the one that is trained on at a time."""
+    few = tiny_config("sft", batch=1, examples=1)
+    many = tiny_config(
+        "sft", batch=1, examples=1, evaluation=16, arguments={"per_device_eval_batch_size": 16}
+    )
+
+    peaks = [measured(config, folder)["peak_memory_bytes"] for config in (few, many)]
+
+    assert peaks[1] > peaks[0] + 16 * MIB
+
+
+@pytest.mark.parametrize("trainer", ["grpo", "rloo", "online_dpo"])
+def test_completions_are_as_long_as_the_technique_says(trainer: str, folder: TrialFolder) -> None:
+    field = "max_new_tokens" if trainer == "online_dpo" else "max_completion_length"
+    config = tiny_config(trainer)
+
+    short, long = (measured(config, folder, trainer={field: tokens})["trained_tokens"] for tokens in (4, 12))
+
+    n_completions = 2 * 4 if trainer == "online_dpo" else 4 * 2
+    assert long - short == 8 * n_completions
 
 
 def test_what_trl_refuses_is_a_crash_with_its_reason_and_its_traceback_in_the_log(

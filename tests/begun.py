@@ -1,0 +1,70 @@
+"""Trainers that are about to take their first step, for tests of what is read back from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from accelerate.state import AcceleratorState
+from transformers import TrainerCallback
+
+from memsweep.config.schema import TrialConfig
+from memsweep.data.probe import probe
+from memsweep.machine import Device
+from memsweep.model.folder import model_place
+from memsweep.technique.settings import Settings
+from memsweep.trainers.build import Built, build
+from memsweep.trainers.recipe import TrialRequest
+from tiny import tiny_config
+
+
+class _Begun(Exception):
+    """Training has begun."""
+
+
+class _AtBegin(TrainerCallback):
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        raise _Begun
+
+
+def begin(config: TrialConfig, settings: Settings, folder: Path) -> Built:
+    """Return the trainer that the trial asks for, as it is before its first step."""
+    place = model_place(config.model)
+    examples = probe(config.dataset, config.trainer.data, config.measure.probe_examples, config.seed)
+    request = TrialRequest(
+        config=config,
+        settings=settings,
+        device=Device.CPU,
+        model=place.name,
+        revision=place.revision,
+        tokenizer=place.tokenizer,
+        data=datasets.Dataset.from_list(list(examples.rows)),
+        folder=folder,
+    )
+    AcceleratorState._reset_state(reset_partial_state=True)  # it keeps the precision of an earlier trainer
+    built = build(request)
+    callback = _AtBegin()
+    built.trainer.args.max_steps = 4
+    built.trainer.add_callback(callback)
+    with pytest.raises(_Begun):
+        built.trainer.train()
+    built.trainer.remove_callback(callback)
+    return built
+
+
+def begun(factory: pytest.TempPathFactory, trainer: str = "sft", /, **seams: Mapping[str, Any]) -> Built:
+    """Return a tiny trainer with these settings, as it is before its first step."""
+    with cache_of(factory):
+        return begin(tiny_config(trainer), Settings(**seams), factory.mktemp(trainer))
+
+
+@contextmanager
+def cache_of(factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Use the session's cache folder, as `tiny.share_cache` does for one test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMSWEEP_CACHE", str(factory.getbasetemp() / "memsweep-cache"))
+        yield

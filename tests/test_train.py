@@ -51,6 +51,8 @@ def only_trial(folder: Path) -> TrialFolder:
         (["trainer.batch=0"], "trainer.batch must be at least 1, got 0"),
         (["launch.device=tpu"], "launch.device must be one of auto, cpu, cuda, got 'tpu'"),
         (["model=path"], "model=path needs a folder: model.path=/path/to/model"),
+        (["model=path", "model.path=/nowhere"], "model.path=/nowhere is not there"),
+        (["-m", "model=path", "model.path=/nowhere"], "model.path=/nowhere is not there"),
         (["seed=[1"], "cannot read the override 'seed=[1'"),
         (["seed=${nothing}"], "Interpolation key 'nothing' not found"),
         (["--config-name", "nope"], "there is no config 'nope'"),

@@ -35,6 +35,8 @@ GEOMETRY = {
     "tie_word_embeddings": True,
 }
 
+COMPLETION_TOKENS = 8
+
 DATA = {
     "sft": DataKind.PROMPT_COMPLETION,
     "dpo": DataKind.PREFERENCE,
@@ -54,6 +56,7 @@ def tiny_config(
     batch: int = 4,
     examples: int = 4,
     passes: int = 1,
+    evaluation: int = 0,
     arguments: Mapping[str, Any] | None = None,
     dataset: DatasetConfig = EMBEDDED,
     budget_bytes: int | None = None,
@@ -67,7 +70,7 @@ def tiny_config(
             name=trainer,
             data=DATA[trainer],
             batch=batch,
-            completion_tokens=8 if generates else None,
+            completion_tokens=COMPLETION_TOKENS if generates else None,
             arguments={**grouped, **(arguments or {})},
         ),
         model=ModelConfig(
@@ -77,7 +80,12 @@ def tiny_config(
         reward=RewardConfig(name="length"),
         technique={},
         measure=MeasureConfig(
-            name="test", probe_examples=examples, warm_up_passes=1, measured_passes=passes, precision="none"
+            name="test",
+            probe_examples=examples,
+            evaluation_examples=evaluation,
+            warm_up_passes=1,
+            measured_passes=passes,
+            precision="none",
         ),
         budget=BudgetConfig(name="test", memory_bytes=budget_bytes),
         launch=LaunchConfig(name="local", device=Device.CPU, threads=1, timeout_seconds=100.0),

@@ -23,6 +23,7 @@ from memsweep.complaint import complaint
 from memsweep.config.schema import TrialConfig, trial_config
 from memsweep.config.store import register
 from memsweep.errors import ConfigError, IncompatibleTechniques
+from memsweep.model.path import require_model
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import CutShort, Incompatible, Measured, Phase, Reused, to_mapping
 from memsweep.record.trial import TrialRecord
@@ -90,6 +91,7 @@ def trial(config: DictConfig, techniques: Catalogue) -> dict[str, Any]:
     try:
         data = _plain(config)
         asked = trial_config(data)
+        require_model(asked.model)
         begin_folder(folder, data, list(HydraConfig.get().overrides.task))
         _require_legal(asked, techniques, folder)
         with _PhaseLine() as line:
@@ -127,7 +129,10 @@ def _require_legal(config: TrialConfig, techniques: Catalogue, folder: TrialFold
     Raises:
         IncompatibleTechniques: With all broken rules.
     """
-    here = circumstances_here(config.trainer.name, config.launch.device, techniques, config.trainer.batch)
+    trainer = config.trainer
+    here = circumstances_here(
+        trainer.name, config.launch.device, techniques, config.numbers, trainer.arguments
+    )
     broken = violations(config.technique, here, techniques)
     if broken:
         TrialRecord(outcome=Incompatible(violations=broken)).write(folder)

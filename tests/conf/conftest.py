@@ -36,6 +36,7 @@ def ideal() -> Callable[[str], Circumstances]:
     """A function from a trainer's name to a machine that has everything."""
     versions = {"bitsandbytes": "0.50.2", "kernels": "0.18.2", "deepspeed": "0.19.8", "vllm": "0.30.0"}
     versions |= {
+        "optimum-quanto": "0.2.7",
         "flash-attn": "2.8.3",
         "flash-attn-3": "3.0.0",
         "flash-attn-4": "4.0.0",

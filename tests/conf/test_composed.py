@@ -92,7 +92,19 @@ def test_composed_techniques_carry_no_prose(composer: Composer) -> None:
 def test_a_parameter_is_typed_by_its_name(composer: Composer) -> None:
     assert composer("technique/adapter=lora", "technique.adapter.r=4").technique.adapter.r == 4
     with pytest.raises(HydraException, match="Could not override"):
-        composer("technique.adapter.r=4")  # the baseline has no rank
+        composer("technique.adaptr.r=4")
+
+
+def test_a_parameter_can_be_typed_before_its_option_is_known_and_the_catalogue_judges_it(
+    composer: Composer, catalogue: Catalogue
+) -> None:
+    trial = as_trial(composer("technique.adapter.r=4"))  # the baseline has no rank, a searched option may
+
+    here = Circumstances(trainer="sft", device="cpu")
+    (refusal,) = violations(trial.technique, here, catalogue)
+    assert refusal.startswith(
+        "adapter=baseline has no parameter r; it has none; r belongs to technique/adapter=dora, "
+    )
 
 
 def test_a_wrong_option_lists_the_right_ones(composer: Composer) -> None:

@@ -20,7 +20,8 @@ PROMISED = {
     "truncation": "max_length",
     "packing": "bfd bfd_split wrapped",
     "padding_free": "enabled",
-    "adapter": "lora lora_all_linear dora rslora pissa olora vera ia3 prompt_tuning",
+    "adapter": "lora lora_all_linear dora rslora pissa olora vera ia3 prompt_tuning p_tuning prefix_tuning "
+    "loha lokr oft ln_tuning",
     "quantization": "nf4 fp4 nf4_double int8",
     "activation_offloading": "enabled",
     "pad_to_multiple_of": "multiple",
@@ -34,7 +35,10 @@ PROMISED = {
     "micro_batch": "size",
     "compile": "enabled",
     "kernels": "enabled",
-    "reference": "precomputed",
+    "reference": "precomputed shared_base sync",
+    "evaluation_packing": "enabled disabled",
+    "completion_length": "tokens",
+    "generation_cache": "static offloaded quantized",
     "empty_cache": "every_n_steps",
     "sharding": "ddp fsdp2 zero2 zero3",
 }
@@ -164,9 +168,15 @@ def test_a_declared_equality_has_the_same_hash(catalogue: Catalogue) -> None:
         return requested_hash(merge(catalogue.choose(options, parameters), trainer, catalogue), {})
 
     assert hash_of("sft", {"checkpointing": "full"}) == hash_of("sft", {})
+    adapted = {"adapter": "lora"}
+    assert hash_of("dpo", {**adapted, "reference": "shared_base"}) == hash_of("dpo", adapted)
     assert hash_of("sft", {"optimizer": "adamw_torch_fused"}) == hash_of("sft", {})
     packed = {"packing": "bfd"}
     assert hash_of("sft", {**packed, "padding_free": "enabled"}) == hash_of("sft", packed)
+    apart = {"evaluation_packing": "disabled"}
+    assert hash_of("sft", apart) == hash_of("sft", {})
+    assert hash_of("sft", {**apart, **packed}) != hash_of("sft", packed)
+    assert hash_of("sft", {"evaluation_packing": "enabled", **packed}) == hash_of("sft", packed)
     length = {"technique.truncation.max_length": 1024}
     assert hash_of("sft", {"truncation": "max_length"}, length) == hash_of("sft", {})
     assert hash_of("online_dpo", {"truncation": "max_length"}, length) != hash_of("online_dpo", {})
@@ -215,19 +225,94 @@ def test_a_declared_equality_has_the_same_hash(catalogue: Catalogue) -> None:
         (
             "reward",
             {"adapter": "prompt_tuning"},
-            "needs trainer=dpo, grpo, kto, rloo or sft, got trainer=reward",
+            "needs trainer=dpo, kto or sft, got trainer=reward",
         ),
+        ("grpo", {"adapter": "p_tuning"}, "train on completions of another model"),
+        ("rloo", {"adapter": "prefix_tuning"}, "generation, as the others have it, ignores the prefix"),
+        ("sft", {"adapter": "prefix_tuning"}, "needs checkpointing=disabled, got checkpointing=baseline"),
+        ("sft", {"packing": "bfd", "adapter": "p_tuning"}, "does not go with adapter=p_tuning"),
+        ("sft", {"adapter": "loha", "quantization": "fp4"}, "does not go with quantization=fp4"),
+        ("dpo", {"adapter": "lokr", "quantization": "nf4_double"}, "stored in one column"),
+        ("kto", {"adapter": "ln_tuning", "quantization": "int8"}, "nothing would be trained"),
+        ("online_dpo", {"adapter": "ln_tuning"}, "nothing would be trained"),
+        ("sft", {"reference": "shared_base", "adapter": "lora"}, "SFT and reward have no reference"),
+        ("dpo", {"reference": "shared_base"}, "needs adapter=dora"),
+        ("dpo", {"reference": "sync", "adapter": "lora"}, "does not go with adapter=lora"),
+        ("online_dpo", {"reference": "sync"}, "have no sync_ref_model"),
+        (
+            "sft",
+            {"evaluation_packing": "disabled"},
+            "needs measure.evaluation_examples at least 1, got measure.evaluation_examples=0",
+        ),
+        ("sft", {"evaluation_packing": "enabled"}, "needs packing=bfd, bfd_split or wrapped"),
+        ("dpo", {"evaluation_packing": "disabled"}, "have no eval_packing"),
+        ("sft", {"completion_length": "tokens"}, "the others generate nothing"),
+        ("kto", {"generation_cache": "static"}, "the others generate nothing"),
+        ("online_dpo", {"generation_cache": "static"}, "needs checkpointing=disabled"),
+        ("grpo", {"generation_cache": "offloaded"}, "needs device=cuda"),
+        ("rloo", {"generation_cache": "quantized"}, "needs the package optimum-quanto"),
+        ("grpo", {"generation_cache": "static", "vllm": "server"}, "vLLM has a cache of its own"),
     ],
 )
 def test_what_was_measured_is_refused_on_a_cpu(
     catalogue: Catalogue, trainer: str, options: dict[str, str], part: str
 ) -> None:
     versions = {"bitsandbytes": "0.50.2", "transformers": "5.24.0"}
-    here = Circumstances(trainer=trainer, device="cpu", versions=versions, numbers={"batch": 8})
+    numbers = {"batch": 8, "measure.evaluation_examples": 0}
+    here = Circumstances(trainer=trainer, device="cpu", versions=versions, numbers=numbers, arguments={})
 
     found = violations(catalogue.choose(options), here, catalogue)
 
     assert any(part in sentence for sentence in found), found
+
+
+@pytest.mark.parametrize(
+    ("trainer", "options", "beta", "is_legal"),
+    [
+        ("grpo", {"reference": "sync"}, None, False),
+        ("grpo", {"reference": "sync"}, 0.0, False),
+        ("grpo", {"reference": "sync"}, 0.04, True),
+        ("rloo", {"reference": "sync"}, None, True),
+        ("rloo", {"reference": "sync"}, 0, False),
+        ("grpo", {"reference": "shared_base", "adapter": "lora"}, None, False),
+        ("grpo", {"reference": "shared_base", "adapter": "lora"}, 0.04, True),
+        ("rloo", {"reference": "shared_base", "adapter": "lora"}, 0.0, False),
+        ("dpo", {"reference": "shared_base", "adapter": "lora"}, None, True),
+        ("grpo", {"adapter": "pissa"}, None, True),
+        ("grpo", {"adapter": "pissa"}, 0.04, False),
+        ("rloo", {"adapter": "olora"}, None, False),
+        ("rloo", {"adapter": "olora"}, 0.0, True),
+    ],
+)
+def test_whether_there_is_a_reference_depends_on_the_trainers_own_beta(
+    catalogue: Catalogue, trainer: str, options: dict[str, str], beta: float | None, is_legal: bool
+) -> None:
+    arguments = {} if beta is None else {"beta": beta}
+    here = Circumstances(trainer=trainer, device="cpu", arguments=arguments)
+
+    assert (violations(catalogue.choose(options), here, catalogue) == ()) is is_legal
+
+
+def test_packing_of_evaluation_needs_examples_to_evaluate_on(catalogue: Catalogue) -> None:
+    choice = catalogue.choose({"evaluation_packing": "disabled", "packing": "bfd"})
+
+    def broken(n_examples: int) -> int:
+        here = Circumstances(
+            trainer="sft", device="cpu", numbers={"measure.evaluation_examples": n_examples}, arguments={}
+        )
+        return len(violations(choice, here, catalogue))
+
+    assert [broken(n_examples) for n_examples in (0, 4)] == [1, 0]
+
+
+def test_norms_can_be_trained_in_bfloat16_with_steps_that_it_can_hold(catalogue: Catalogue) -> None:
+    choice = catalogue.choose({"adapter": "ln_tuning", "precision": "bf16_weights"})
+
+    def broken(rate: float) -> int:
+        here = Circumstances(trainer="sft", device="cpu", arguments={"learning_rate": rate})
+        return len(violations(choice, here, catalogue))
+
+    assert [broken(rate) for rate in (2e-5, 0.01)] == [1, 0]
 
 
 def test_selective_checkpointing_with_an_adapter_is_allowed_on_older_transformers(

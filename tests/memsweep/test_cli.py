@@ -68,7 +68,7 @@ def test_a_damaged_line_of_results_is_named_in_one_message(
 def test_techniques_lists_every_trainer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["techniques"]) == 0
     header = capsys.readouterr().out.splitlines()[0]
-    assert header.split() == ["option", "dpo", "grpo", "kto", "online_dpo", "reward", "rloo", "sft"]
+    assert header.split() == ["option", "dpo", "grpo", "kto", "online_dpo", "reward", "rloo", "sft", "needs"]
 
 
 def test_techniques_as_json_says_why(capsys: pytest.CaptureFixture[str]) -> None:

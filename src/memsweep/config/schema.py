@@ -66,9 +66,9 @@ class ModelConfig:
     Attributes:
         name: What reports call it; the repository's name when `source` is hub.
         source: `geometry` (random weights: neither speed nor memory depends on their values), `path`
-            (a local folder) or `hub`.
+            (a local folder or GGUF file) or `hub`.
         geometry: Fields of the transformers config, `model_type` among them, when `source` is geometry.
-        path: The folder, when `source` is path.
+        path: The folder or the GGUF file, when `source` is path (`memsweep.model.path`).
         revision: Of the hub's repository; None means its default.
     """
 
@@ -142,6 +142,8 @@ class MeasureConfig:
         name: What reports call it.
         probe_examples: Source examples that every trial trains on, over and over; a pass is all of them
             once.  Chosen at even quantiles of length, so that short and long ones are both there.
+        evaluation_examples: Source examples that every trial evaluates on once, after the first optimizer
+            step and outside what is timed; other ones than it trains on.  0 means that nothing is evaluated.
         warm_up_passes: Passes that are not counted.  Peak memory is taken over them too.
         measured_passes: Passes that are counted.
         precision: Stated to the reader, in words.
@@ -152,11 +154,16 @@ class MeasureConfig:
     warm_up_passes: int
     measured_passes: int
     precision: str
+    evaluation_examples: int = 0
 
     def __post_init__(self) -> None:
         for name in ("probe_examples", "warm_up_passes", "measured_passes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"measure.{name} must be at least 1, got {getattr(self, name)}")
+        if self.evaluation_examples < 0:
+            raise ConfigError(
+                f"measure.evaluation_examples must be at least 0, got {self.evaluation_examples}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +233,14 @@ class TrialConfig:
     budget: BudgetConfig
     launch: LaunchConfig
     seed: int = 0
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Return the numbers that rules may be about (`memsweep.technique.catalogue.NUMBERS`)."""
+        return {
+            "batch": self.trainer.batch,
+            "measure.evaluation_examples": self.measure.evaluation_examples,
+        }
 
 
 T = TypeVar("T")

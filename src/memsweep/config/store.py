@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
+from omegaconf import OmegaConf
 
 from memsweep.errors import CatalogueError
 from memsweep.technique.catalogue import Catalogue, read_catalogue
@@ -45,8 +46,12 @@ def register(conf_folder: Path) -> Catalogue:
         store.store(name=file.stem, node=node, group=None if group == "." else group, package=package)
     for technique in catalogue.techniques.values():
         for option in technique.options.values():
-            node = {"option": option.name, **option.defaults()}
-            store.store(name=option.name, node=node, group=f"{_TECHNIQUE}/{technique.name}")
+            # Hydra lets only keys be set that are there.  Which parameters an option has, the catalogue says:
+            # while options are searched, one may be typed that the composed option does not have.
+            open_node = OmegaConf.create(
+                {"option": option.name, **option.defaults()}, flags={"struct": False}
+            )
+            store.store(name=option.name, node=open_node, group=f"{_TECHNIQUE}/{technique.name}")
     baselines = {"defaults": [{name: BASELINE} for name in catalogue.techniques]}
     store.store(name=BASELINE, node=baselines, group=_TECHNIQUE)
     return catalogue

@@ -28,14 +28,16 @@ class Probe:
         rows: In the order of training.
         n_available: How many the data have, of those that can be used.
         form: The columns of a row.
+        evaluation: Other examples, of lengths as different, to evaluate on.
     """
 
     rows: tuple[Row, ...]
     n_available: int
     form: tuple[str, ...]
+    evaluation: tuple[Row, ...] = ()
 
 
-def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int) -> Probe:
+def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int, n_evaluation: int = 0) -> Probe:
     """Return the examples that a trial trains on, from the cache when they were chosen before.
 
     Args:
@@ -43,6 +45,7 @@ def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int) -> 
         kind: What a row must hold.
         n_examples: How many to choose.
         seed: Decides their order.
+        n_evaluation: How many others to choose for evaluation; those trained on do not depend on it.
 
     Raises:
         DatasetError: If the data lack a column, hold something else than they must, or are too few.
@@ -51,14 +54,15 @@ def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int) -> 
     def choose() -> str:
         rows, where = _usable(config, kind, seed)
         chosen = at_even_quantiles(rows, n_examples, seed, where)
-        return json.dumps([chosen, len(rows), list(chosen[0])], ensure_ascii=False)
+        others = _others(rows, chosen, n_evaluation, seed, where)
+        return json.dumps([chosen, len(rows), list(chosen[0]), others], ensure_ascii=False)
 
     key = _key(config)
-    name = f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed)}.json"
+    name = f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed, n_evaluation)}.json"
     # What a repository holds may change under its name, so that is not kept here.
     text = choose() if key is None else cached_text(name, choose)
-    rows, n_available, form = json.loads(text)
-    return Probe(tuple(rows), n_available, tuple(form))
+    rows, n_available, form, evaluation = json.loads(text)
+    return Probe(tuple(rows), n_available, tuple(form), tuple(evaluation))
 
 
 def at_even_quantiles(rows: Sequence[Row], n_examples: int, seed: int, where: str) -> list[Row]:
@@ -76,6 +80,23 @@ def at_even_quantiles(rows: Sequence[Row], n_examples: int, seed: int, where: st
     chosen = [by_length[int((part + 0.5) * len(rows) / n_examples)] for part in range(n_examples)]
     random.Random(seed).shuffle(chosen)
     return [rows[index] for index in chosen]
+
+
+def _others(rows: Sequence[Row], chosen: Sequence[Row], n_others: int, seed: int, where: str) -> list[Row]:
+    """Return `n_others` rows at even quantiles of those that are not chosen.
+
+    Raises:
+        DatasetError: If there are fewer.
+    """
+    taken = {id(row) for row in chosen}
+    rest = [row for row in rows if id(row) not in taken]
+    if len(rest) < n_others:
+        raise DatasetError(
+            f"{where} has {len(rest)} usable examples beside the measure.probe_examples={len(chosen)}, and "
+            f"measure.evaluation_examples={n_others}: bring more, or type "
+            f"measure.evaluation_examples={len(rest)}"
+        )
+    return at_even_quantiles(rest, n_others, seed, where) if n_others else []
 
 
 def _key(config: DatasetConfig) -> object | None:

@@ -7,6 +7,9 @@
                                 and generating are in it.  Batches come in the same order again and again, so
                                 any run of a pass's length holds each exactly once.
 
+Where there are examples to evaluate on, that happens once, after the first step: its memory counts, its time
+does not.
+
 The device is waited for at the edges only.  Losses are asked for at edges too, outside the windows.
 """
 
@@ -32,11 +35,13 @@ class Plan:
         steps_per_pass: Steps that train on all examples once.
         warm_up_passes: Passes before the settling.
         measured_passes: Passes that are timed.
+        evaluates: Whether the trainer evaluates, once, after the first step.
     """
 
     steps_per_pass: int
     warm_up_passes: int
     measured_passes: int
+    evaluates: bool = False
 
     @property
     def settled_step(self) -> int:
@@ -97,6 +102,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         self._began: tuple[float, TokenCount] | None = None
         self._ended: tuple[float, TokenCount] | None = None
         self.loss: float | None = None
+        self.evaluation_loss: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -143,12 +149,26 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
             control.should_training_stop = True
         # The first loss, because a loss that is NaN mostly is so at once; then one an edge.
         control.should_log = step in (1, plan.settled_step, plan.last_edge)
+        control.should_evaluate = plan.evaluates and step == 1
         if step == plan.first_edge:
             self._measuring()
             self._memory.wait()
             counted = self._counter.now()
             self._began = (self._clock(), counted)
         return control
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note that there was an evaluation, and hold its memory against the budget."""
+        del args, state, control
+        self.evaluation_loss = float((metrics or {})["eval_loss"])
+        self._memory.check()
 
     def on_log(
         self,

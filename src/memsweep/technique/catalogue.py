@@ -21,6 +21,17 @@ from memsweep.technique.yaml_text import read_yaml
 _FORBIDDEN = frozenset({"on", "off", "yes", "no", "true", "false", "null", "y", "n"})
 _FACTS = ("trainer", "device")
 
+NUMBERS = ("batch", "measure.evaluation_examples")
+"""Numbers of the configuration that a rule may be about; `batch` is `trainer.batch`."""
+
+ARGUMENT = "trainer.arguments."
+"""What begins the key of a condition on a field of the trainer's own arguments."""
+
+
+def is_circumstance(key: str) -> bool:
+    """Tell whether a condition's key is about the trial's circumstances, not about the chosen options."""
+    return key in _FACTS or key in NUMBERS or key.startswith(ARGUMENT)
+
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
@@ -192,11 +203,13 @@ def _dangling(option: Option, catalogue: Catalogue) -> list[str]:
 
 
 def _unknown_fact(condition: Condition, catalogue: Catalogue) -> str | None:
-    if condition.key in _FACTS:
+    if condition.divides is not None and condition.divides not in NUMBERS:
+        return f"a rule is about {condition.divides!r}, which is none of {', '.join(NUMBERS)}"
+    if is_circumstance(condition.key):
         return None
     technique, _, parameter = condition.key.partition(".")
     if technique not in catalogue.techniques:
-        known = ", ".join((*_FACTS, *catalogue.techniques))
+        known = ", ".join((*_FACTS, *NUMBERS, f"{ARGUMENT}<field>", *catalogue.techniques))
         return f"a rule is about {technique!r}, which is none of {known}"
     options = catalogue.techniques[technique].options
     if parameter:

@@ -17,8 +17,9 @@ from packaging.specifiers import SpecifierSet
 
 from memsweep import machine
 from memsweep.machine import Device
-from memsweep.technique.catalogue import Catalogue
+from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, is_circumstance
 from memsweep.technique.choice import ChosenOption
+from memsweep.technique.needs import unmet
 from memsweep.technique.option import BASELINE, Changes, Option, Parameter, Rule, RuleKind, one_of
 
 
@@ -30,7 +31,10 @@ class Circumstances:
         trainer: The trainer's name.
         device: `cpu` or `cuda`.
         versions: Installed package to version; what is not there is not installed.
-        numbers: Numbers of the configuration that rules are about: `batch`.
+        numbers: Numbers of the configuration, by the names of `catalogue.NUMBERS`; a rule about one that is
+            not there is not judged.
+        arguments: Fields of the trainer's TRL config class that the configuration sets
+            (`trainer.arguments`); None when that is not known, and then rules about them are not judged.
         compute_capability: Of the CUDA device, e.g. 9.0; None when unknown, which breaks no rule.
         network: Whether something can be downloaded.
         several_processes: Whether the launch can give a trial more than one process.
@@ -40,13 +44,18 @@ class Circumstances:
     device: str
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
     numbers: Mapping[str, int] = field(default_factory=dict, hash=False)
+    arguments: Mapping[str, Any] | None = field(default=None, hash=False)
     compute_capability: float | None = None
     network: bool = True
     several_processes: bool = False
 
 
 def circumstances_here(
-    trainer: str, asked: Device, catalogue: Catalogue, batch: int | None = None
+    trainer: str,
+    asked: Device,
+    catalogue: Catalogue,
+    numbers: Mapping[str, int | None] | None = None,
+    arguments: Mapping[str, Any] | None = None,
 ) -> Circumstances:
     """Return the circumstances of a trial on this machine.
 
@@ -54,7 +63,8 @@ def circumstances_here(
         trainer: The trainer's name.
         asked: `launch.device`.
         catalogue: Which packages matter.
-        batch: `trainer.batch`; rules about it are not judged without.
+        numbers: Of the configuration; those that are None are left out.
+        arguments: `trainer.arguments`.
     """
     options = [option for technique in catalogue.techniques.values() for option in technique.options.values()]
     packages = {Requirement(text).name for option in options for text in option.needs.packages}
@@ -64,7 +74,8 @@ def circumstances_here(
         trainer=trainer,
         device=str(device),
         versions=machine.package_versions(sorted(packages)),
-        numbers={} if batch is None else {"batch": batch},
+        numbers={name: number for name, number in (numbers or {}).items() if number is not None},
+        arguments=arguments,
         compute_capability=machine.compute_capability() if device is Device.CUDA else None,
         network=os.environ.get("HF_HUB_OFFLINE", "").lower() not in ("1", "on", "yes", "true"),
     )
@@ -132,15 +143,20 @@ class Rulebook:
         return tuple(broken)
 
     def _compiled(self, option: Option) -> tuple[_Check, ...]:
-        checks: list[_Check] = [_always(sentence) for sentence in _unmet(option, self._here)]
-        checks.append(_unknown(option))
+        checks: list[_Check] = [_always(sentence) for sentence in unmet(option, self._here)]
+        checks.append(_unknown(option, self._catalogue))
         checks.extend(_value(option, parameter) for parameter in option.parameters.values())
         checks.extend(self._rule(option, rule) for rule in option.rules if _applies(rule, self._here))
         return tuple(checks)
 
     def _rule(self, option: Option, rule: Rule) -> _Check:
         here, wanted = self._here, rule.kind is RuleKind.REQUIRES
-        alternatives = [(tuple(part.values()), part) for part in rule.any_of]
+        # Claims about the circumstances are settled here; what is left of an alternative is about the choice.
+        alternatives = []
+        for part in rule.any_of:
+            settled = [c for c in part.values() if is_circumstance(c.key)]
+            if all(c.holds(_given(c.key, here), here.numbers) for c in settled):
+                alternatives.append((tuple(c for c in part.values() if c not in settled), part))
 
         def check(choice: _Facts) -> str | None:
             for conditions, part in alternatives:
@@ -159,15 +175,20 @@ def _fact(key: str, choice: _Facts, here: Circumstances) -> Any:
     chosen = choice.get(key)
     if chosen is not None:
         return chosen.option
-    if key == "trainer":
-        return here.trainer
-    if key == "device":
-        return here.device
+    if is_circumstance(key):
+        return _given(key, here)
     technique, _, parameter = key.partition(".")
     chosen = choice.get(technique)
     if not parameter:
         return BASELINE
     return None if chosen is None else chosen.parameters.get(parameter)
+
+
+def _given(key: str, here: Circumstances) -> Any:
+    """Return a fact of the circumstances; None when the configuration does not set it."""
+    if key.startswith(ARGUMENT):
+        return (here.arguments or {}).get(key.removeprefix(ARGUMENT))
+    return here.numbers.get(key) if key in NUMBERS else getattr(here, key)
 
 
 def _lacking(option: Option, rule: Rule, choice: _Facts, here: Circumstances) -> str:
@@ -186,6 +207,8 @@ def _got(key: str, choice: _Facts, here: Circumstances) -> str:
     fact = _fact(key, choice, here)
     if fact is not None:
         return f"{key}={fact}"
+    if is_circumstance(key):
+        return f"{key} not set"
     technique = key.partition(".")[0]
     return f"{technique}={_fact(technique, choice, here)}"
 
@@ -197,61 +220,34 @@ def _applies(rule: Rule, here: Circumstances) -> bool:
         installed = here.versions.get(package)
         if installed is None or not SpecifierSet(specifier).contains(installed, prereleases=True):
             return False
-    return True
+    return all(_is_known(key, here) for part in rule.any_of for key in part)
 
 
-def _unmet(option: Option, here: Circumstances) -> list[str]:
-    """Return a sentence for each need of the option that no choice can meet here."""
-    needs, label, sentences = option.needs, option.label, []
-    support = option.support
-    if support is not None and here.trainer not in support.allowed:
-        allowed = one_of(support.allowed)
-        why = f"{support.because} ({support.source})"
-        sentences.append(f"{label} needs trainer={allowed}, got trainer={here.trainer}: {why}")
-    if needs.device not in ("any", here.device):
-        sentences.append(f"{label} needs device={needs.device}, got device={here.device}: {_WHY_DEVICE}")
-    for text in needs.packages:
-        sentence = _missing(label, text, here.versions)
-        sentences.extend([sentence] if sentence else [])
-    least, has = needs.min_compute_capability, here.compute_capability
-    if here.device == "cuda" and least is not None and has is not None and has < least:
-        sentences.append(f"{label} needs compute capability {least:.1f} or more, got {has:.1f}")
-    if needs.network and not here.network:
-        sentences.append(f"{label} needs the network, which is switched off (HF_HUB_OFFLINE): it downloads")
-    if needs.several_processes and not here.several_processes:
-        sentences.append(
-            f"{label} needs several processes a trial: this version starts one, so not offered yet"
-        )
-    return sentences
-
-
-_WHY_DEVICE = "it acts on an accelerator only; see launch.device"
-
-
-def _missing(label: str, text: str, versions: Mapping[str, str]) -> str | None:
-    wanted = Requirement(text)
-    installed = versions.get(wanted.name)
-    if installed is None:
-        return f"{label} needs the package {text}, which is not installed"
-    if wanted.specifier.contains(installed, prereleases=True):
-        return None
-    return f"{label} needs the package {text}, got {wanted.name} {installed}"
+def _is_known(key: str, here: Circumstances) -> bool:
+    if key in NUMBERS:
+        return key in here.numbers
+    return here.arguments is not None or not key.startswith(ARGUMENT)
 
 
 def _always(sentence: str) -> _Check:
     return lambda _: sentence
 
 
-def _unknown(option: Option) -> _Check:
+def _unknown(option: Option, catalogue: Catalogue) -> _Check:
     """Return a check of the names of the parameters."""
     known, listed = set(option.parameters), ", ".join(option.parameters) or "none"
+    siblings = catalogue.techniques[option.technique].options.values()
 
     def check(choice: _Facts) -> str | None:
         given = choice[option.technique].parameters
         unknown = [name for name in given if name not in known] if given else []
         if not unknown:
             return None
-        return f"{option.label} has no parameter {', '.join(unknown)}; it has {listed}"
+        sentence = f"{option.label} has no parameter {', '.join(unknown)}; it has {listed}"
+        owners = [sibling.name for sibling in siblings if set(unknown) <= set(sibling.parameters)]
+        if owners:
+            sentence += f"; {', '.join(unknown)} belongs to technique/{option.technique}={one_of(owners)}"
+        return sentence
 
     return check
 

@@ -105,10 +105,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A claim about one fact: a technique's option, a parameter, the trainer, or the device.
+    """A claim about one fact: an option, a parameter, the trainer, the device, or the configuration.
 
     Attributes:
-        key: `adapter` (its option), `truncation.max_length` (a parameter), `trainer` or `device`.
+        key: `adapter` (its option), `truncation.max_length` (a parameter), `trainer`, `device`,
+            `trainer.arguments.beta` (a field) or `measure.evaluation_examples` (a number).
         allowed: The claim is that the fact is one of these; empty when it is about something else.
         other_than: The claim is that the fact is none of these.  The catalogue turns it into `allowed`,
             so that a message can list what there is.
@@ -128,7 +129,7 @@ class Condition:
         """Tell whether `fact` is as claimed.  A fact that does not exist (None) is not.
 
         Args:
-            fact: The option, parameter, trainer or device; None when the chosen option lacks it.
+            fact: What the key stands for; None when the option lacks it or the configuration leaves it.
             numbers: Numbers of the circumstances; what is not among them is not judged.
         """
         if self.allowed:

@@ -50,7 +50,7 @@ def training_arguments(recipe: Recipe, request: TrialRequest) -> tuple[TrainingA
         **_quiet(config_class),
         **_comparable(request),
         **recipe.arguments,
-        **_completions(recipe, request),
+        **_completions(recipe, request, asked),
     }
     known = {name: value for name, value in values.items() if name in field_names(config_class)}
     micro, accumulation = micro_batches(request.config.trainer.batch, asked)
@@ -60,6 +60,7 @@ def training_arguments(recipe: Recipe, request: TrialRequest) -> tuple[TrainingA
         given["model_init_kwargs"] = {**(asked.get("model_init_kwargs") or {}), **keywords}
     arguments = config_class(**given)
     check_generations(recipe, request, arguments)
+    check_room(recipe, arguments)
     return arguments, asked
 
 
@@ -148,6 +149,27 @@ def check_generations(recipe: Recipe, request: TrialRequest, arguments: Training
         )
 
 
+def check_room(recipe: Recipe, arguments: TrainingArguments) -> None:
+    """Refuse a limit that leaves no token of any prompt beside its completion.
+
+    The training pass would see completions without what they answer.
+    """
+    room = prompt_room(recipe, arguments)
+    if room is not None and room < 1:
+        tokens = getattr(arguments, str(recipe.completion_field))
+        raise ConfigError(
+            f"max_length={arguments.max_length} leaves no token of a prompt beside a completion of {tokens}: "
+            f"raise technique.truncation.max_length above {tokens}, or lower trainer.completion_tokens"
+        )
+
+
+def prompt_room(recipe: Recipe, arguments: TrainingArguments) -> int | None:
+    """Return how many tokens of a prompt the training pass keeps at most; None when there is no limit."""
+    if not recipe.makes_room or recipe.completion_field is None or arguments.max_length is None:
+        return None
+    return int(arguments.max_length) - int(getattr(arguments, recipe.completion_field))
+
+
 def _comparable(request: TrialRequest) -> dict[str, Any]:
     """Return what keeps trials comparable and cheap: no saving, no reporting, one order of the data."""
     on_cpu = request.device is Device.CPU
@@ -180,12 +202,21 @@ def _quiet(config_class: Any) -> dict[str, Any]:
     }
 
 
-def _completions(recipe: Recipe, request: TrialRequest) -> dict[str, Any]:
+def _completions(recipe: Recipe, request: TrialRequest, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return a fixed budget for completions: a random model would end some early, and do less work."""
-    tokens = request.config.trainer.completion_tokens
-    if recipe.completion_field is None or tokens is None:
+    if recipe.completion_field is None:
         return {}
-    return {recipe.completion_field: tokens, "generation_kwargs": {"min_new_tokens": tokens}}
+    tokens = asked.get(recipe.completion_field, request.config.trainer.completion_tokens)
+    if tokens is None:
+        return {}
+    found: dict[str, Any] = {
+        recipe.completion_field: tokens,
+        "generation_kwargs": {"min_new_tokens": tokens},
+    }
+    if recipe.generations_field is not None:
+        # An evaluated batch, too, must hold whole groups of completions.
+        found["per_device_eval_batch_size"] = request.config.trainer.batch
+    return found
 
 
 def _default_precision(device: Device, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

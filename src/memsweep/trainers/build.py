@@ -34,6 +34,9 @@ def _recipes() -> dict[str, Recipe]:
 
 RECIPES = _recipes()
 
+IGNORED = -100
+"""The label of a token that is not to be learned.  Source: torch==2.13.0 cross_entropy ignore_index."""
+
 
 @dataclass(frozen=True, slots=True)
 class Built:
@@ -68,9 +71,14 @@ def build(request: TrialRequest) -> Built:
     """Return the trainer that `request` asks for, its model loaded and its data prepared.
 
     Raises:
-        ConfigError: If the request cannot be meant.  What TRL itself refuses comes as TRL raises it.
+        ConfigError: If the request cannot be meant, or preparation leaves nothing to train or evaluate on.
+            What TRL itself refuses comes as TRL raises it.
     """
     recipe = recipe_of(request.config.trainer.name)
+    if request.evaluation is not None and not recipe.evaluates:
+        raise ConfigError(
+            f"{recipe.trainer_class.__name__} cannot evaluate; type measure.evaluation_examples=0"
+        )
     arguments, asked = training_arguments(recipe, request)
     keywords = {
         "model": request.model,
@@ -80,7 +88,40 @@ def build(request: TrialRequest) -> Built:
         "peft_config": adapter_config(request.settings.adapter, recipe.task_type),
         **recipe.keywords(request),
     }
+    if request.evaluation is not None:
+        keywords["eval_dataset"] = request.evaluation
     if recipe.quantization_keyword:
         keywords["quantization_config"] = quantization_config(request)
     checkpoints = bool(arguments.gradient_checkpointing)
-    return Built(recipe.trainer_class(**keywords), recipe, asked, checkpoints)
+    return Built(refusing_no_rows(recipe.trainer_class)(**keywords), recipe, asked, checkpoints)
+
+
+def refusing_no_rows(trainer_class: Any) -> Any:
+    """Return a trainer class whose preparation of data refuses to leave nothing to learn from.
+
+    TRL would go on: with no rows training ends without a step, or in a step that cannot concatenate nothing;
+    rows of which no token is a label train with a loss of 0.  Source: seen with trl==1.16.0.
+    """
+    if not hasattr(trainer_class, "_prepare_dataset"):
+        return trainer_class
+
+    class Refusing(trainer_class):  # type: ignore[misc]  # TRL is not followed by the type checker
+        def _prepare_dataset(self, dataset: Any, processing_class: Any, args: Any, *rest: Any) -> Any:
+            rows = super()._prepare_dataset(dataset, processing_class, args, *rest)
+            _require_labels(rows, len(dataset), trainer_class.__name__, args.max_length)
+            return rows
+
+    Refusing.__name__, Refusing.__qualname__ = trainer_class.__name__, trainer_class.__qualname__
+    return Refusing
+
+
+def _require_labels(rows: Any, n_examples: int, trainer: str, max_length: int | None) -> None:
+    labelled = len(rows)
+    if labelled and "labels" in rows.column_names:
+        labelled = sum(any(label != IGNORED for label in labels) for labels in rows["labels"])
+    if not labelled:
+        raise ConfigError(
+            f"{trainer} keeps none of the {n_examples} examples: what is to be learned lies beyond "
+            f"max_length={max_length} in each; raise technique.truncation.max_length, or choose "
+            "technique/truncation=none"
+        )

@@ -1,6 +1,8 @@
 """Online direct preference optimization: prompts; two completions of each are generated, scored and compared.
 
-TRL counts its batch in prompts.  The trainer copies the model for reference, unless there is an adapter.
+TRL counts its batch in prompts.  The trainer copies the model for reference, unless there is an adapter.  It
+cannot evaluate: its evaluation calls the model without input ids (seen with trl==1.16.0: ValueError: You must
+specify exactly one of input_ids or inputs_embeds).
 """
 
 from __future__ import annotations
@@ -23,4 +25,6 @@ RECIPE = Recipe(
     keywords=_keywords,
     completion_field="max_new_tokens",
     quantization_keyword=False,
+    evaluates=False,
+    makes_room=True,
 )

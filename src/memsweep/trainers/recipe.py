@@ -28,6 +28,7 @@ class TrialRequest:
         tokenizer: Of the model.
         data: The source examples, in the order of training.
         folder: Where the trainer may write.
+        evaluation: The examples to evaluate on; None when nothing is evaluated.
     """
 
     config: TrialConfig
@@ -38,6 +39,7 @@ class TrialRequest:
     tokenizer: PreTrainedTokenizerBase
     data: Dataset
     folder: Path
+    evaluation: Dataset | None = None
 
 
 def nothing(_: TrialRequest) -> dict[str, Any]:
@@ -60,6 +62,9 @@ class Recipe:
             Where there is one, TRL counts a batch in completions, and so does `trainer.batch`.
         quantization_keyword: Whether the constructor takes `quantization_config`; else it goes with the
             model's own keywords.
+        evaluates: Whether the trainer can evaluate.
+        makes_room: Whether the trainer cuts prompts in the training pass, so that prompt and completion
+            together are not longer than its `max_length`.
         prepared_fields: Fields whose whole effect is in the prepared rows and the collator, so that two
             values with the same rows are the same set-up.
     """
@@ -72,4 +77,6 @@ class Recipe:
     completion_field: str | None = None
     generations_field: str | None = None
     quantization_keyword: bool = True
+    evaluates: bool = True
+    makes_room: bool = False
     prepared_fields: frozenset[str] = frozenset()

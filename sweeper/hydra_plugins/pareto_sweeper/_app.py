@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf
 
+from memsweep.config.schema import ModelConfig, from_mapping
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
-from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
+from memsweep.model.path import require_model
+from memsweep.technique.catalogue import ARGUMENT, Catalogue, conf_folder, read_catalogue
 from memsweep.technique.compatibility import Circumstances, changes, circumstances_here, violations
 from memsweep.technique.option import BASELINE
 from memsweep.technique.settings import merge, requested_hash
@@ -120,7 +122,7 @@ class TechniqueApp:
                     }
                 )
         parameters.update(request.parameters)
-        here = _circumstances(self._catalogue, *self._facts(request))
+        here = self._circumstances(request)
         chosen = self._catalogue.choose(options, parameters)
         choice = {technique: option.option for technique, option in chosen.items()}
         found = changes(chosen, self._catalogue)
@@ -133,16 +135,27 @@ class TechniqueApp:
             return Verdict(choice=choice, changes=found, violations=tuple(str(error).splitlines()))
         return Verdict(choice=choice, changes=found, requested_hash=requested_hash(settings, request.rest))
 
-    def _facts(self, request: Request) -> tuple[str, Device, int | None]:
-        """Return trainer, device and batch: as composed, but for what a trial is given otherwise."""
+    def _circumstances(self, request: Request) -> Circumstances:
+        """Return trainer, machine, numbers and arguments: as composed, but for what is given otherwise."""
 
         def fact(group: str, key: str, field: str | None = None) -> Any:
             composed = self._composed.get(group) or {}
             return request.groups.get(f"{group}.{key}", request.groups.get(field or "", composed.get(key)))
 
-        batch = fact("trainer", "batch")
-        trainer = fact("trainer", "name", "trainer")
-        return str(trainer), Device(fact("launch", "device") or Device.AUTO), batch
+        given = {k.removeprefix(ARGUMENT): v for k, v in request.groups.items() if k.startswith(ARGUMENT)}
+        numbers = {
+            "batch": fact("trainer", "batch"),
+            "measure.evaluation_examples": fact("measure", "evaluation_examples"),
+        }
+        return replace(
+            _machine(
+                self._catalogue,
+                str(fact("trainer", "name", "trainer")),
+                Device(fact("launch", "device") or Device.AUTO),
+            ),
+            numbers={name: number for name, number in numbers.items() if number is not None},
+            arguments={**(fact("trainer", "arguments") or {}), **given},
+        )
 
     def option_of(self, technique: str) -> str:
         """Return the composed option."""
@@ -158,21 +171,27 @@ def app_of(config: DictConfig, loader: ConfigLoader) -> App:
     """Return what is known of the app that `config` was composed for.
 
     Its choices are techniques if its config has a node for each technique group, beside a trainer.
+
+    Raises:
+        ConfigError: If the model's path, where it is not searched, holds no model.
     """
     groups = set(groups_of(loader, "technique"))
     if not groups or "technique" not in config or "trainer" not in config:
         return PlainApp()
     composed = {
         key: OmegaConf.to_container(config[key], resolve=True)
-        for key in ("technique", "trainer", "launch")
+        for key in ("technique", "trainer", "measure", "launch")
         if key in config
     }
     catalogue = read_catalogue(conf_folder())
     if groups != set(catalogue.techniques):
         return PlainApp()
+    if OmegaConf.select(config, "model.path") is not None:
+        model: Any = OmegaConf.to_container(config["model"], resolve=True)
+        require_model(from_mapping(ModelConfig, model, "model"))
     return TechniqueApp(catalogue, composed)
 
 
 @lru_cache(maxsize=16)
-def _circumstances(catalogue: Catalogue, trainer: str, asked: Device, batch: int | None) -> Circumstances:
-    return circumstances_here(trainer, asked, catalogue, batch)
+def _machine(catalogue: Catalogue, trainer: str, asked: Device) -> Circumstances:
+    return circumstances_here(trainer, asked, catalogue)

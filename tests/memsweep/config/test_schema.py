@@ -60,7 +60,7 @@ def test_every_problem_is_said_at_once() -> None:
         "trainer.batch must be int, got 'eight'",
         "model.name is missing",
         "measure.passes is not a setting; allowed here: name, probe_examples, warm_up_passes, "
-        "measured_passes, precision",
+        "measured_passes, precision, evaluation_examples",
         "launch.device must be one of auto, cpu, cuda, got 'gpu'",
     ]
 

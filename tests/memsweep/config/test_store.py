@@ -51,6 +51,15 @@ def test_every_file_is_an_option_and_every_technique_joins_the_defaults(conf: Pa
     assert list(catalogue.techniques) == ["packing"]
 
 
+def test_a_parameter_may_be_typed_while_another_option_is_composed(conf: Path) -> None:
+    register(conf)
+
+    with initialize(version_base="1.3", config_path=None):
+        config = compose("config", overrides=["technique.packing.n=3"])
+
+    assert config.technique == {"packing": {"option": "baseline", "n": 3}}
+
+
 def test_registering_twice_is_registering_once(conf: Path) -> None:
     register(conf)
     first = ConfigStore.instance().list("technique/packing")

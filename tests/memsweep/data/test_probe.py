@@ -52,3 +52,25 @@ def test_the_embedded_data_give_one_probe_for_one_seed(shared_cache: Path) -> No
     assert first == again
     assert first.form == ("prompt", "chosen", "rejected")
     assert first.n_available > 2_000
+
+
+def test_evaluation_has_other_examples_and_does_not_change_those_that_are_trained_on(
+    shared_cache: Path,
+) -> None:
+    without, having = (probe(EMBEDDED, DataKind.PREFERENCE, 4, 0, n_evaluation=n) for n in (0, 3))
+
+    assert without.evaluation == ()
+    assert having.rows == without.rows
+    assert len(having.evaluation) == 3
+    assert not [row for row in having.evaluation if row in having.rows]
+
+
+def test_too_few_examples_to_evaluate_on_are_said_with_what_to_type(tmp_path: Path, own_cache: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps({"text": "x" * n}) + "\n" for n in range(1, 6)))
+    config = DatasetConfig(name="mine", source=DatasetSource.JSONL, path=str(path))
+
+    with pytest.raises(
+        DatasetError, match=r"has 1 usable examples beside .* type measure.evaluation_examples=1"
+    ):
+        probe(config, DataKind.PROMPT_COMPLETION, 4, 0, n_evaluation=2)

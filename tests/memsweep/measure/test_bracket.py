@@ -93,3 +93,27 @@ def test_a_loss_that_is_no_number_ends_the_training(loss: float) -> None:
 
     with pytest.raises(NonFiniteLoss, match=f"loss {loss} in step 3"):
         bracket.on_log(None, TrainerState(global_step=3), TrainerControl(), {"loss": loss})
+
+
+def test_evaluation_is_asked_for_once_after_the_first_step_and_before_all_edges() -> None:
+    plan = Plan(steps_per_pass=1, warm_up_passes=1, measured_passes=2, evaluates=True)
+    events, asked = Events(), []
+    bracket = Bracket(plan, events, lambda: events, events.measuring, events.clock)  # type: ignore[arg-type,return-value]
+    control, state = TrainerControl(), TrainerState()
+    bracket.on_train_begin(None, state, control)
+    while not control.should_training_stop:
+        events.step = state.global_step = state.global_step + 1
+        control = bracket.on_step_end(None, state, control)
+        asked.append(control.should_evaluate)
+
+    assert asked == [True, False, False, False, False]
+    assert plan.settled_step == 2
+
+
+def test_the_loss_of_the_evaluation_is_kept() -> None:
+    bracket = Bracket(Plan(1, 1, 1, evaluates=True), Events(), Events, Events)  # type: ignore[arg-type]
+    before = bracket.evaluation_loss
+
+    bracket.on_evaluate(None, TrainerState(), TrainerControl(), metrics={"eval_loss": 2.5})
+
+    assert (before, bracket.evaluation_loss) == (None, 2.5)

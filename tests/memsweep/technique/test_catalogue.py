@@ -148,3 +148,15 @@ def test_rules_are_asked_without_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_rule_is_about_a_number_that_configurations_have(conf: Path, write: Write) -> None:
+    rule = "requires: [{{{condition}, because: b, source: s}}]\n"
+    for name, condition in {"a": "measure.passes: [1]", "b": "length.tokens: {divides: passes}"}.items():
+        write(f"adapter/{name}", "summary: X.\n" + PROSE + rule.format(condition=condition))
+
+    with pytest.raises(CatalogueError) as error:
+        read_catalogue(conf)
+
+    assert "a rule is about 'measure', which is none of trainer, device, batch," in str(error.value)
+    assert "a rule is about 'passes', which is none of batch, measure.evaluation_examples" in str(error.value)

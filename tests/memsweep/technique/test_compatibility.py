@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,10 +128,12 @@ def test_needs_of_the_machine_are_sentences() -> None:
 def test_circumstances_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
-    here = circumstances_here("dpo", Device.CPU, REAL, batch=8)
+    numbers = {"batch": 8, "measure.evaluation_examples": None}
+    here = circumstances_here("dpo", Device.CPU, REAL, numbers, {"beta": 0.1})
 
     assert (here.trainer, here.device, here.network) == ("dpo", "cpu", False)
     assert here.numbers == {"batch": 8}
+    assert here.arguments == {"beta": 0.1}
     assert "transformers" in here.versions
 
 
@@ -138,6 +142,57 @@ def test_equal_circumstances_share_one_rulebook(catalogue: Catalogue) -> None:
 
     assert rulebook(catalogue, SFT) is rulebook(catalogue, again)
     assert rulebook(catalogue, SFT) is not rulebook(catalogue, Circumstances(trainer="sft", device="cpu"))
+
+
+WITH_ARGUMENTS = """
+summary: Syncs.
+saves: nothing
+costs: nothing
+source: trl==1.16.0
+changes: nothing
+requires:
+  - trainer.arguments.beta: {at_least: 1.0e-12}
+    because: without it there is no reference
+    source: trl==1.16.0
+excludes:
+  - trainer.arguments.loss_type: [sigmoid]
+    adapter: lora
+    because: it was slow
+    source: trl==1.16.0
+  - measure.evaluation_examples: {at_least: 1}
+    because: nothing is evaluated
+    source: trl==1.16.0
+"""
+
+
+def test_a_rule_can_be_about_the_arguments_and_numbers_of_the_configuration(
+    conf: Path, write: Callable[[str, str], None]
+) -> None:
+    write("adapter/synced", WITH_ARGUMENTS.replace("adapter: lora", "length: limit"))
+    catalogue = read_catalogue(conf)
+    choice = catalogue.choose({"adapter": "synced", "length": "limit"})
+
+    def broken(**facts: Any) -> list[str]:
+        here = Circumstances(trainer="sft", device="cpu", **facts)
+        return [sentence.partition(":")[0] for sentence in violations(choice, here, catalogue)]
+
+    needs = "adapter=synced needs trainer.arguments.beta at least 1e-12, got trainer.arguments.beta"
+    assert broken() == []
+    assert broken(arguments={}) == [f"{needs} not set"]
+    assert broken(arguments={"beta": 0.0}) == [f"{needs}=0.0"]
+    assert broken(arguments={"beta": 0.1}, numbers={"measure.evaluation_examples": 0}) == []
+    assert broken(arguments={"beta": 1, "loss_type": "sigmoid"}) == [
+        "adapter=synced does not go with trainer.arguments.loss_type=sigmoid, length=limit"
+    ]
+    assert broken(numbers={"measure.evaluation_examples": 2}) == [
+        "adapter=synced does not go with measure.evaluation_examples=2"
+    ]
+
+
+def test_circumstances_differ_by_their_arguments(catalogue: Catalogue) -> None:
+    one, other = (Circumstances(trainer="sft", device="cpu", arguments={"beta": b}) for b in (0.1, 0.2))
+
+    assert rulebook(catalogue, one) is not rulebook(catalogue, other)
 
 
 def test_a_sweep_can_ask_about_every_cell() -> None:

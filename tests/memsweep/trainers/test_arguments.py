@@ -12,7 +12,7 @@ from memsweep.config.schema import TrialConfig
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.technique.settings import Settings
-from memsweep.trainers.arguments import micro_batches, quantization_config, training_arguments
+from memsweep.trainers.arguments import micro_batches, prompt_room, quantization_config, training_arguments
 from memsweep.trainers.build import RECIPES, recipe_of
 from memsweep.trainers.recipe import TrialRequest
 from tiny import tiny_config
@@ -96,6 +96,48 @@ def test_completions_have_exactly_their_budget(trainer: str, field: str, tmp_pat
 
     assert getattr(arguments, field) == 8
     assert arguments.generation_kwargs == {"min_new_tokens": 8}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "field"),
+    [("grpo", "max_completion_length"), ("rloo", "max_completion_length"), ("online_dpo", "max_new_tokens")],
+)
+def test_a_technique_that_sets_their_length_sets_the_least_too(
+    trainer: str, field: str, tmp_path: Path
+) -> None:
+    request = _request(tiny_config(trainer), tmp_path, Settings(trainer={field: 5}))
+
+    arguments, asked = training_arguments(recipe_of(trainer), request)
+
+    assert getattr(arguments, field) == asked[field] == 5
+    assert arguments.generation_kwargs == {"min_new_tokens": 5}
+
+
+def test_an_evaluated_batch_holds_whole_groups_of_completions(tmp_path: Path) -> None:
+    config = tiny_config("grpo", batch=6, examples=4, arguments={"num_generations": 3})
+
+    arguments, _ = training_arguments(recipe_of("grpo"), _request(config, tmp_path))
+
+    assert arguments.per_device_eval_batch_size == 6
+
+
+@pytest.mark.parametrize(("max_length", "room"), [(16, 8), (None, None)])
+def test_the_room_of_a_prompt_is_what_a_completion_leaves(
+    max_length: int | None, room: int | None, tmp_path: Path
+) -> None:
+    recipe = recipe_of("online_dpo")
+    arguments, _ = training_arguments(recipe, _request(tiny_config("online_dpo"), tmp_path))
+    arguments.max_length = max_length
+
+    assert prompt_room(recipe, arguments) == room
+    assert prompt_room(recipe_of("grpo"), arguments) is None
+
+
+def test_a_length_without_room_for_a_prompt_is_refused(tmp_path: Path) -> None:
+    request = _request(tiny_config("online_dpo"), tmp_path, Settings(trainer={"max_length": 8}))
+
+    with pytest.raises(ConfigError, match=r"no token of a prompt beside a completion of 8"):
+        training_arguments(recipe_of("online_dpo"), request)
 
 
 def test_a_batch_that_splits_a_group_of_completions_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,21 @@
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+import torch
+from datasets import Dataset
+
+from memsweep.data.probe import probe
 from memsweep.errors import ConfigError
-from memsweep.trainers.build import RECIPES, recipe_of
+from memsweep.machine import Device
+from memsweep.model.folder import model_place
+from memsweep.technique.settings import Settings
+from memsweep.trainers.build import IGNORED, RECIPES, build, recipe_of, refusing_no_rows
+from memsweep.trainers.recipe import TrialRequest
+from tiny import share_cache, tiny_config
 
 
 def test_every_trainer_of_trl_that_we_name_is_there() -> None:
@@ -13,3 +25,82 @@ def test_every_trainer_of_trl_that_we_name_is_there() -> None:
 def test_an_unknown_trainer_lists_them() -> None:
     with pytest.raises(ConfigError, match=r"must be one of dpo, grpo, .*, got ppo"):
         recipe_of("ppo")
+
+
+class Trainer:
+    """Prepares rows as TRL's trainers do."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.train_dataset = self._prepare_dataset(
+            Dataset.from_list(rows), None, SimpleNamespace(max_length=4)
+        )
+
+    def _prepare_dataset(self, dataset: Dataset, processing_class: Any, args: Any, *rest: Any) -> Dataset:
+        return dataset.filter(lambda row: row["length"] <= args.max_length)
+
+
+def test_preparation_that_keeps_something_is_left_alone() -> None:
+    trainer = refusing_no_rows(Trainer)([{"length": 3}, {"length": 5}])
+
+    assert len(trainer.train_dataset) == 1
+    assert (type(trainer).__name__, isinstance(trainer, Trainer)) == ("Trainer", True)
+
+
+@pytest.mark.parametrize("rows", [[{"length": 5}], [{"length": 3, "labels": [IGNORED, IGNORED]}]])
+def test_preparation_that_leaves_nothing_to_learn_is_refused(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(ConfigError, match=r"Trainer keeps none of the 1 examples: .* beyond max_length=4"):
+        refusing_no_rows(Trainer)(rows)
+
+
+def test_a_trainer_that_prepares_nothing_is_taken_as_it_is() -> None:
+    assert refusing_no_rows(dict) is dict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("trainer", "recomputes", "asked", "layer"),
+    [
+        ("grpo", True, {}, "DynamicLayer"),
+        ("grpo", True, {"cache_implementation": "static"}, "StaticLayer"),
+        ("rloo", True, {"cache_implementation": "static"}, "StaticLayer"),
+        ("online_dpo", False, {"cache_implementation": "static"}, "StaticLayer"),
+        ("online_dpo", True, {"cache_implementation": "static"}, None),  # so a rule refuses it
+    ],
+)
+def test_generation_uses_the_cache_that_is_asked_for(
+    trainer: str,
+    recomputes: bool,
+    asked: dict[str, str],
+    layer: str | None,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    share_cache(tmp_path_factory, monkeypatch)
+    config = tiny_config(trainer)
+    place = model_place(config.model)
+    request = TrialRequest(
+        config=config,
+        settings=Settings(trainer={"activation_checkpointing|gradient_checkpointing": recomputes, **asked}),
+        device=Device.CPU,
+        model=place.name,
+        revision=place.revision,
+        tokenizer=place.tokenizer,
+        data=Dataset.from_list(list(probe(config.dataset, config.trainer.data, 4, 0).rows)),
+        folder=tmp_path,
+    )
+    built = build(request).trainer
+    built.args.max_steps = 1
+    found: set[str | None] = set()
+
+    def look(module: Any, positional: Any, named: dict[str, Any]) -> None:
+        # transformers 5.24 calls it cache, older ones past_key_values
+        cache = named.get("cache", named.get("past_key_values"))
+        if not torch.is_grad_enabled() and named.get("use_cache") is not None:
+            found.add(None if cache is None else type(cache.layers[0]).__name__)
+
+    built.model.register_forward_pre_hook(look, with_kwargs=True)
+    built.train()
+
+    assert (layer in found) is True
+    assert found - {None, layer} == set()

@@ -1,0 +1,46 @@
+"""What a request comes to in an app of techniques."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hydra_plugins.pareto_sweeper._app import TechniqueApp
+from hydra_plugins.pareto_sweeper._space import Request
+from memsweep.technique.catalogue import read_catalogue
+
+CATALOGUE = read_catalogue(Path(__file__).resolve().parents[2] / "conf")
+SYNCED = {"reference": "sync"}
+APART = {"packing": "bfd", "evaluation_packing": "disabled"}
+
+
+def broken(composed: dict[str, Any], options: dict[str, str], **searched: Any) -> int:
+    app = TechniqueApp(CATALOGUE, {"technique": {}, "launch": {"device": "cpu"}, **composed})
+    groups = {key.replace("__", "."): value for key, value in searched.items()}
+    return len(app.judge(Request(options=options, parameters={}, groups=groups, rest=())).violations)
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [({}, 1), ({"beta": 0.0}, 1), ({"beta": 0.1}, 0)])
+def test_rules_see_the_trainers_arguments(arguments: dict[str, float], expected: int) -> None:
+    composed = {"trainer": {"name": "grpo", "batch": 8, "arguments": arguments}}
+
+    assert broken(composed, SYNCED) == expected
+
+
+def test_an_argument_that_is_searched_is_judged_for_each_of_its_values() -> None:
+    composed = {"trainer": {"name": "grpo", "batch": 8, "arguments": {"beta": 0.1}}}
+
+    found = [broken(composed, SYNCED, trainer__arguments__beta=beta) for beta in (0.0, 0.2)]
+
+    assert found == [1, 0]
+
+
+def test_rules_see_the_numbers_of_the_measure() -> None:
+    composed = {"trainer": {"name": "sft", "batch": 4}, "measure": {"evaluation_examples": 0}}
+
+    found = [broken(composed, APART, measure__evaluation_examples=n_examples) for n_examples in (0, 8)]
+
+    assert broken(composed, APART) == 1
+    assert found == [1, 0]

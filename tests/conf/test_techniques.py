@@ -218,10 +218,14 @@ def test_a_declared_equality_has_the_same_hash(catalogue: Catalogue) -> None:
         (
             "sft",
             {"adapter": "vera", "quantization": "fp4"},
-            "quantization=fp4, precision=baseline, device=cpu",
+            "quantization=fp4, precision=baseline, bf16=emulated",
         ),
         ("rloo", {"adapter": "vera", "quantization": "nf4"}, "quantization=nf4, trainer=rloo"),
-        ("online_dpo", {"adapter": "ia3", "quantization": "nf4"}, "precision=baseline, trainer=online_dpo"),
+        (
+            "online_dpo",
+            {"adapter": "ia3", "quantization": "nf4", "precision": "bf16_weights"},
+            "trainer=online_dpo",
+        ),
         (
             "reward",
             {"adapter": "prompt_tuning"},
@@ -234,7 +238,7 @@ def test_a_declared_equality_has_the_same_hash(catalogue: Catalogue) -> None:
         ("sft", {"adapter": "loha", "quantization": "fp4"}, "does not go with quantization=fp4"),
         ("dpo", {"adapter": "lokr", "quantization": "nf4_double"}, "stored in one column"),
         ("kto", {"adapter": "ln_tuning", "quantization": "int8"}, "nothing would be trained"),
-        ("online_dpo", {"adapter": "ln_tuning"}, "nothing would be trained"),
+        ("online_dpo", {"adapter": "ln_tuning", "precision": "bf16_weights"}, "nothing would be trained"),
         ("sft", {"reference": "shared_base", "adapter": "lora"}, "SFT and reward have no reference"),
         ("dpo", {"reference": "shared_base"}, "needs adapter=dora"),
         ("dpo", {"reference": "sync", "adapter": "lora"}, "does not go with adapter=lora"),

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from walk import refusals
 
+from memsweep.machine import package_versions
 from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue
 from memsweep.technique.option import BASELINE, Condition, Option, Rule
 
@@ -59,6 +62,17 @@ def _listed(rule: Rule, catalogue: Catalogue) -> Iterator[tuple[str, Any]]:
     for key, condition in (pair for part in rule.any_of for pair in part.items()):
         if key in catalogue.techniques:
             yield from ((key, name) for name in condition.allowed)
+
+
+def can_be_tried(option: Option, rule: Rule) -> bool:
+    """Tell whether this machine has what the option needs, and the rule is about the versions installed."""
+    packages = [Requirement(text).name for text in option.needs.packages]
+    versions = package_versions([*packages, *rule.versions])
+    return (
+        option.needs.device == "any"
+        and all(name in versions for name in packages)
+        and all(SpecifierSet(bounds).contains(versions[name]) for name, bounds in rule.versions.items())
+    )
 
 
 def _breaking(option: Option, rule: Rule, trainer: str, catalogue: Catalogue) -> Iterator[dict[str, Any]]:

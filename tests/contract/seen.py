@@ -255,6 +255,20 @@ def watch(config: TrialConfig, settings: Settings, folder: Path) -> Seen:
     return seen
 
 
+@contextmanager
+def float32_as_baseline() -> Iterator[None]:
+    """Let the baseline's precision be the same on every processor: the one of those without bfloat16."""
+
+    def emulated() -> tuple[bool, str]:
+        return False, "so that the walk is the same everywhere"
+
+    with (
+        mock.patch("memsweep.trainers.arguments.has_native_bf16", emulated),
+        mock.patch("memsweep.machine.has_native_bf16", emulated),
+    ):
+        yield
+
+
 def built_trainer(config: TrialConfig, settings: Settings, folder: Path) -> Built:
     """Return the trainer that a trial of `config` and `settings` would train with, rules aside."""
     place = model_place(config.model)
@@ -275,7 +289,7 @@ def built_trainer(config: TrialConfig, settings: Settings, folder: Path) -> Buil
     )
     AcceleratorState._reset_state(reset_partial_state=True)  # it keeps the precision of an earlier trainer
     torch.manual_seed(0)
-    with mock.patch("memsweep.trainers.arguments.has_native_bf16", lambda: (False, "decided by the walk")):
+    with float32_as_baseline():
         return build(request)
 
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import pytest
 from effects import EFFECTS, Sight
 from harms import harm
-from walk import DRAWS_ANEW, Fate, Result, Walk
+from walk import DRAWS_ANEW, Fate, Result, Walk, cells
 
-from memsweep.machine import Device
-from memsweep.report.support import Cell, support
+from memsweep.report.support import Cell
 from memsweep.technique.catalogue import conf_folder, read_catalogue
 from memsweep.technique.option import Changes
 
 CATALOGUE = read_catalogue(conf_folder())
-CELLS = support(CATALOGUE, asked=Device.CPU)
+CELLS = cells(CATALOGUE)
 WORKING = [cell for cell in CELLS if cell.word in ("yes", "with")]
 REFUSED = [cell for cell in CELLS if cell.word == "no"]
 ELSEWHERE = [cell for cell in CELLS if cell.word in ("needs", "unverified")]
 
 
-def named(cells: list[Cell]) -> list[object]:
-    return [pytest.param(cell, id=f"{cell.option}-{cell.trainer}") for cell in cells]
+def named(chosen: list[Cell]) -> list[object]:
+    return [pytest.param(cell, id=f"{cell.option}-{cell.trainer}") for cell in chosen]
 
 
 def agrees(result: Result) -> bool:

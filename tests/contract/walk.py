@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from seen import BATCH, Seen, walk_config, watch
+from seen import BATCH, Seen, float32_as_baseline, walk_config, watch
 
 from memsweep.machine import Device
 from memsweep.report.support import Cell, support
@@ -84,7 +84,7 @@ class Walk:
 
     def __init__(self, catalogue: Catalogue, folder: Path) -> None:
         self.catalogue = catalogue
-        self.cells = {(cell.option, cell.trainer): cell for cell in support(catalogue, asked=Device.CPU)}
+        self.cells = {(cell.option, cell.trainer): cell for cell in cells(catalogue)}
         self.folder = folder
         self._results: dict[str, Result] = {}
 
@@ -191,9 +191,16 @@ def refusals(trainer: str, options: Mapping[str, Any], catalogue: Catalogue) -> 
 
 @lru_cache
 def _here(trainer: str, arguments: Any, numbers: Any, catalogue: Catalogue) -> Circumstances:
-    return circumstances_here(
-        trainer, Device.CPU, catalogue, numbers=dict(numbers), arguments=dict(arguments)
-    )
+    with float32_as_baseline():
+        return circumstances_here(
+            trainer, Device.CPU, catalogue, numbers=dict(numbers), arguments=dict(arguments)
+        )
+
+
+def cells(catalogue: Catalogue) -> tuple[Cell, ...]:
+    """Return what the rules say of every option in every trainer on this machine's processor."""
+    with float32_as_baseline():
+        return support(catalogue, asked=Device.CPU)
 
 
 def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:

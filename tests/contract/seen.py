@@ -16,19 +16,15 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import datasets
 import torch
 from accelerate.state import AcceleratorState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from begun import request_of
 from memsweep.config.schema import DataKind, DatasetConfig, DatasetSource, TrialConfig
-from memsweep.data.probe import probe
-from memsweep.machine import Device
 from memsweep.measure.tokens import count
-from memsweep.model.folder import model_place
 from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built, build
-from memsweep.trainers.recipe import TrialRequest
 from memsweep.trial._in_force import differences
 from tiny import DATA, tiny_config
 
@@ -271,26 +267,10 @@ def float32_as_baseline() -> Iterator[None]:
 
 def built_trainer(config: TrialConfig, settings: Settings, folder: Path) -> Built:
     """Return the trainer that a trial of `config` and `settings` would train with, rules aside."""
-    place = model_place(config.model)
-    measure = config.measure
-    examples = probe(
-        config.dataset, config.trainer.data, measure.probe_examples, config.seed, measure.evaluation_examples
-    )
-    request = TrialRequest(
-        config=config,
-        settings=settings,
-        device=Device.CPU,
-        model=place.name,
-        revision=place.revision,
-        tokenizer=place.tokenizer,
-        data=datasets.Dataset.from_list(list(examples.rows)),
-        evaluation=datasets.Dataset.from_list(list(examples.evaluation)) if examples.evaluation else None,
-        folder=folder,
-    )
     AcceleratorState._reset_state(reset_partial_state=True)  # it keeps the precision of an earlier trainer
     torch.manual_seed(0)
     with float32_as_baseline():
-        return build(request)
+        return build(request_of(config, settings, folder))
 
 
 class _Watcher(TrainerCallback):

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from memsweep.machine import Device
 from memsweep.report.support import Cell, by_trainer, reasons, support
+from memsweep.report.text import markdown_table
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 
 
@@ -70,3 +74,11 @@ def test_one_trainer_is_listed_with_reasons(cells: dict[tuple[str, str], Cell]) 
 
     assert header == ["option", "dpo", "why"]
     assert all(why for _, word, why in rows if word != "yes")
+
+
+def test_the_readme_shows_what_the_catalogue_says(catalogue: Catalogue) -> None:
+    """`make matrix` puts it there anew."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    shown = readme.partition("<!-- matrix -->\n")[2].partition("<!-- end -->")[0]
+
+    assert shown.strip() == markdown_table(*by_trainer(support(catalogue, asked=Device.CPU)))

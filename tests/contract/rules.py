@@ -115,4 +115,5 @@ def _values(option: Option, trainer: str, catalogue: Catalogue) -> dict[str, lis
 def _both_sides(condition: Condition) -> list[Any]:
     if condition.allowed:
         return list(condition.allowed)
-    return [bound for bound in (condition.at_least, condition.at_most) if bound is not None]
+    above = [] if condition.above is None else [condition.above, condition.above + 0.1]
+    return [bound for bound in (condition.at_least, condition.at_most) if bound is not None] + above

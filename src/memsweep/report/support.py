@@ -18,7 +18,7 @@ from packaging.version import Version
 from memsweep.machine import Device
 from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, is_circumstance
 from memsweep.technique.compatibility import Circumstances, circumstances_here, violations
-from memsweep.technique.option import BASELINE, Needs, Option
+from memsweep.technique.option import BASELINE, Condition, Needs, Option
 
 ANYTHING = "0"
 """A version for a package that no bound is set on."""
@@ -235,11 +235,20 @@ def _named(option: Option, n_partners: int, catalogue: Catalogue) -> Iterator[di
         if technique in catalogue.techniques and technique != option.technique:
             values[technique] = [o for o in catalogue.techniques[technique].options if o != BASELINE]
         elif key.startswith(ARGUMENT) or key in NUMBERS:
-            bounds = [bound for bound in (condition.at_least, condition.at_most) if bound is not None]
-            values.setdefault(key, []).extend([*condition.allowed[:1], *bounds])
+            values.setdefault(key, []).extend(_fitting(condition))
     for keys in itertools.combinations(values, n_partners):
         for chosen in itertools.product(*(values[key] for key in keys)):
             yield dict(zip(keys, chosen, strict=True))
+
+
+def _fitting(condition: Condition) -> list[Any]:
+    """Return values of which each is as `condition` claims, or, for an exclusion, is not."""
+    bounds = [bound for bound in (condition.at_least, condition.at_most) if bound is not None]
+    return [
+        *condition.allowed[:1],
+        *bounds,
+        *([condition.above + 0.1] if condition.above is not None else []),
+    ]
 
 
 def _refusals(

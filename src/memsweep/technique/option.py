@@ -115,6 +115,7 @@ class Condition:
             so that a message can list what there is.
         at_least: The claim is that the fact is a number not below this.
         at_most: The claim is that the fact is a number not above this.
+        above: The claim is that the fact is a number greater than this.
         divides: The claim is that the fact divides this number of the circumstances: `batch`.
     """
 
@@ -123,6 +124,7 @@ class Condition:
     other_than: tuple[Any, ...] = ()
     at_least: float | None = None
     at_most: float | None = None
+    above: float | None = None
     divides: str | None = None
 
     def holds(self, fact: object, numbers: Mapping[str, int]) -> bool:
@@ -139,8 +141,11 @@ class Condition:
         if self.divides is not None:
             whole = numbers.get(self.divides)
             return whole is None or whole % fact == 0
-        above = self.at_least is None or fact >= self.at_least
-        return above and (self.at_most is None or fact <= self.at_most)
+        return (
+            (self.at_least is None or fact >= self.at_least)
+            and (self.above is None or fact > self.above)
+            and (self.at_most is None or fact <= self.at_most)
+        )
 
     def text(self, numbers: Mapping[str, int]) -> str:
         """The claim in words: `adapter=dora or lora`, `truncation.max_length at least 64`."""
@@ -148,7 +153,7 @@ class Condition:
             return f"{self.key}={one_of(self.allowed)}"
         if self.divides is not None:
             return f"{self.key} to divide {self.divides} ({numbers.get(self.divides)})"
-        bounds = (("at least", self.at_least), ("at most", self.at_most))
+        bounds = (("at least", self.at_least), ("above", self.above), ("at most", self.at_most))
         return f"{self.key} " + " and ".join(
             f"{word} {bound:g}" for word, bound in bounds if bound is not None
         )

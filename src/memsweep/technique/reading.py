@@ -267,12 +267,11 @@ def _versions(data: object, where: str, problems: list[str]) -> dict[str, str]:
 def _condition(key: str, data: object, where: str, problems: list[str]) -> Condition:
     if not isinstance(data, Mapping):
         return Condition(key=key, allowed=tuple(_list(data)))
-    _only(data, ("at_least", "at_most", "divides", "other_than"), f"{where}.{key}", problems)
+    bounds = ("at_least", "at_most", "above", "divides")
+    _only(data, (*bounds, "other_than"), f"{where}.{key}", problems)
     if "other_than" in data:
         return Condition(key=key, other_than=tuple(_list(data["other_than"])))
-    return Condition(
-        key=key, at_least=data.get("at_least"), at_most=data.get("at_most"), divides=data.get("divides")
-    )
+    return Condition(key=key, **{name: data.get(name) for name in bounds})
 
 
 def _equivalences(data: object, problems: list[str]) -> Iterator[Equivalence]:

@@ -151,7 +151,7 @@ costs: nothing
 source: trl==1.16.0
 changes: nothing
 requires:
-  - trainer.arguments.beta: {at_least: 1.0e-12}
+  - trainer.arguments.beta: {above: 0}
     because: without it there is no reference
     source: trl==1.16.0
 excludes:
@@ -176,7 +176,7 @@ def test_a_rule_can_be_about_the_arguments_and_numbers_of_the_configuration(
         here = Circumstances(trainer="sft", device="cpu", **facts)
         return [sentence.partition(":")[0] for sentence in violations(choice, here, catalogue)]
 
-    needs = "adapter=synced needs trainer.arguments.beta at least 1e-12, got trainer.arguments.beta"
+    needs = "adapter=synced needs trainer.arguments.beta above 0, got trainer.arguments.beta"
     assert broken() == []
     assert broken(arguments={}) == [f"{needs} not set"]
     assert broken(arguments={"beta": 0.0}) == [f"{needs}=0.0"]

@@ -63,3 +63,8 @@ def test_values_are_listed_as_people_do() -> None:
     assert one_of(["vera", "lora", "dora"]) == "dora, lora or vera"
     assert one_of([512, 64]) == "512 or 64"
     assert one_of(["a"]) == "a"
+
+
+@pytest.mark.parametrize(("fact", "holds"), [(0, False), (1e-9, True), (None, False)])
+def test_above_does_not_include_the_bound(fact: object, holds: bool) -> None:
+    assert Condition(key="trainer.arguments.beta", above=0).holds(fact, {}) is holds

@@ -10,7 +10,8 @@ import pytest
 
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.compatibility import Circumstances, violations
-from memsweep.technique.option import BASELINE, Condition, Option, RuleKind
+from memsweep.technique.option import BASELINE, Option
+from memsweep.technique.rule import Condition, RuleKind
 from memsweep.technique.settings import merge, requested_hash
 
 Machine = Callable[[str], Circumstances]

@@ -13,7 +13,8 @@ from walk import refusals
 
 from memsweep.machine import package_versions
 from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue
-from memsweep.technique.option import BASELINE, Condition, Option, Rule
+from memsweep.technique.option import BASELINE, Option
+from memsweep.technique.rule import Condition, Rule
 
 MOST_PARTNERS = 3
 

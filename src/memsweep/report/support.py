@@ -18,7 +18,8 @@ from packaging.version import Version
 from memsweep.machine import Device
 from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, is_circumstance
 from memsweep.technique.compatibility import Circumstances, circumstances_here, violations
-from memsweep.technique.option import BASELINE, Condition, Needs, Option
+from memsweep.technique.option import BASELINE, Needs, Option
+from memsweep.technique.rule import Condition
 
 ANYTHING = "0"
 """A version for a package that no bound is set on."""

@@ -14,8 +14,9 @@ from typing import Any
 
 from memsweep.errors import CatalogueError, UnknownOption
 from memsweep.technique.choice import ChosenOption
-from memsweep.technique.option import BASELINE, Condition, Option, Rule, Technique
+from memsweep.technique.option import BASELINE, Option, Technique
 from memsweep.technique.reading import read_option
+from memsweep.technique.rule import Condition, Rule
 from memsweep.technique.yaml_text import read_yaml
 
 _FORBIDDEN = frozenset({"on", "off", "yes", "no", "true", "false", "null", "y", "n"})

@@ -20,7 +20,8 @@ from memsweep.machine import Device
 from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, is_circumstance
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.needs import unmet
-from memsweep.technique.option import BASELINE, Changes, Option, Parameter, Rule, RuleKind, one_of
+from memsweep.technique.option import BASELINE, Changes, Option, Parameter
+from memsweep.technique.rule import Rule, RuleKind, one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
-from memsweep.technique.option import Option, one_of
+from memsweep.technique.option import Option
+from memsweep.technique.rule import one_of
 
 if TYPE_CHECKING:
     from memsweep.technique.compatibility import Circumstances

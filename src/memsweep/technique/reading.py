@@ -14,19 +14,8 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from memsweep.technique.option import (
-    Changes,
-    Condition,
-    Equivalence,
-    Needs,
-    Option,
-    Parameter,
-    Rule,
-    RuleKind,
-    Saves,
-    Seam,
-    Support,
-)
+from memsweep.technique.option import Changes, Equivalence, Needs, Option, Parameter, Saves, Seam, Support
+from memsweep.technique.rule import Condition, Rule, RuleKind
 
 _PARAMETER = re.compile(r"\$\{([^}]*)\}")
 _PROSE = ("summary", "costs", "source")
@@ -271,7 +260,8 @@ def _condition(key: str, data: object, where: str, problems: list[str]) -> Condi
     _only(data, (*bounds, "other_than"), f"{where}.{key}", problems)
     if "other_than" in data:
         return Condition(key=key, other_than=tuple(_list(data["other_than"])))
-    return Condition(key=key, **{name: data.get(name) for name in bounds})
+    at_least, at_most, above, divides = (data.get(name) for name in bounds)
+    return Condition(key=key, at_least=at_least, at_most=at_most, above=above, divides=divides)
 
 
 def _equivalences(data: object, problems: list[str]) -> Iterator[Equivalence]:

@@ -69,7 +69,7 @@ $(PREVIOUS)/.installed: requirements.lock pyproject.toml | $(STAMP)
 
 test-previous: $(PREVIOUS)/.installed  ## Run the contract walk and the trainers' tests on transformers 5.17, the oldest supported
 	@$(PREVIOUS)/bin/python -m pytest -m "not gpu" tests/contract tests/memsweep/trainers \
-	tests/memsweep/trial/test_in_force.py tests/memsweep/trial/test_effective.py tests/memsweep/trial/test_run.py $(ARGS)
+	tests/memsweep/readback tests/memsweep/trial/test_run.py $(ARGS)
 
 matrix: $(STAMP)  ## Put what works in which trainer into README.md anew
 	@mkdir -p build

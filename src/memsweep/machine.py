@@ -9,6 +9,9 @@ from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 
+ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+"""What torch's allocator reads: where both are set the first, older name wins.  Tried with torch 2.13.0."""
+
 
 class Device(StrEnum):
     """What a trial computes on."""

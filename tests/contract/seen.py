@@ -23,9 +23,9 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from begun import request_of
 from memsweep.config.schema import DataKind, DatasetConfig, DatasetSource, TrialConfig
 from memsweep.measure.tokens import count
+from memsweep.readback.in_force import differences
 from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built, build
-from memsweep.trial._in_force import differences
 from tiny import DATA, tiny_config
 
 N_STEPS = 2

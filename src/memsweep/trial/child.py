@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from memsweep.errors import TrialError
+from memsweep.machine import ALLOCATOR_VARIABLES
 from memsweep.trial import kernel, process
-from memsweep.trial.variables import ALLOCATOR, LATE, early
+from memsweep.trial.variables import LATE, early
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def _allocator_problems(environment: Mapping[str, str]) -> list[str]:
 
     Asking makes torch read the variables, if nothing has yet.  Before 2.13 there is no way to ask.
     """
-    asked = next((environment[name] for name in ALLOCATOR if environment.get(name)), None)
+    asked = next((environment[name] for name in ALLOCATOR_VARIABLES if environment.get(name)), None)
     torch = sys.modules.get("torch")
     read = getattr(getattr(torch, "_C", None), "_accelerator_getAllocatorSettings", None)
     if asked is None or read is None:

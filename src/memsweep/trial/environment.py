@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from memsweep.config.schema import DatasetSource, ModelSource, TrialConfig
 from memsweep.errors import TwoOwners
-from memsweep.machine import Device, n_cores
+from memsweep.machine import ALLOCATOR_VARIABLES, Device, n_cores
 from memsweep.technique.settings import Settings
-from memsweep.trial.variables import ALLOCATOR, DEVICES
+from memsweep.trial.variables import DEVICES
 
 # Each gives way to the caller's own environment.
 _DEFAULTS = {
@@ -55,8 +55,8 @@ def trial_environment(config: TrialConfig, settings: Settings, base: Mapping[str
         ]
         raise TwoOwners("two settings of one variable: " + "; ".join(lines) + "; choose one of them")
     environment = {**_DEFAULTS, **_offline(config), **base, **_device(config), **_threads(config, base)}
-    if any(name in technique for name in ALLOCATOR):
-        for name in ALLOCATOR:  # the name that is not set here would win over the one that is
+    if any(name in technique for name in ALLOCATOR_VARIABLES):
+        for name in ALLOCATOR_VARIABLES:  # the name that is not set here would win over the one that is
             environment.pop(name, None)
     return {**environment, **launch, **technique}
 

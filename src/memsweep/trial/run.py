@@ -28,6 +28,8 @@ from memsweep.measure.memory import DeviceMemory, HostMemory, Memory, keep_in_me
 from memsweep.measure.throughput import kept_tokens, throughput
 from memsweep.measure.tokens import TokenCounter
 from memsweep.model.folder import model_place, require_template
+from memsweep.readback.effective import checkpointed, effective, effective_hash, trained_parameters
+from memsweep.readback.in_force import differences
 from memsweep.record.folder import TrialFolder, write_json
 from memsweep.record.outcome import Measured, NonFinite, NotInForce, Outcome, Phase, Reused
 from memsweep.record.trial import TrialRecord
@@ -36,9 +38,7 @@ from memsweep.technique.settings import Settings, merge
 from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason, prompt_room
 from memsweep.trainers.build import Built, build, recipe_of
 from memsweep.trainers.recipe import TrialRequest
-from memsweep.trial._effective import checkpointed, effective, effective_hash, trained_parameters
-from memsweep.trial._failure import outcome_of
-from memsweep.trial._in_force import differences
+from memsweep.trial.failure import outcome_of
 from memsweep.trial.process import in_trial_process, phases, report_phase
 
 # Those whose version can change a result.

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Where both are set torch takes the first, the older name.  Tried with torch 2.13.0.
-ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+from memsweep.machine import ALLOCATOR_VARIABLES
+
 DEVICES = "CUDA_VISIBLE_DEVICES"
 TEMPLATE = "MEMSWEEP_TEMPLATE"
 
@@ -33,7 +33,7 @@ class Names:
         return name in self.exact or name.startswith(self.prefix)
 
 
-LATE = Names(exact=frozenset({*ALLOCATOR, DEVICES}), prefix="MEMSWEEP_")
+LATE = Names(exact=frozenset({*ALLOCATOR_VARIABLES, DEVICES}), prefix="MEMSWEEP_")
 
 
 def early(environment: Mapping[str, str]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from memsweep.trial._model_facts import attention
-from memsweep.trial._plain import digest, plain, simple_fields
+from memsweep.readback.model_facts import attention
+from memsweep.readback.plain import digest, plain, simple_fields
 
 # What TRL calls the lengths of the examples in a packed row.  Source: trl==1.16.0 data_utils.py pack_dataset
 LENGTHS = "seq_lengths"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from memsweep.trial.variables import ALLOCATOR
+from memsweep.machine import ALLOCATOR_VARIABLES
 
 
 def allocator_settings() -> str | None:
@@ -28,11 +28,11 @@ def allocator_differences(asked: Mapping[str, str], device: str) -> Iterable[str
         asked: Variable to value.
         device: The type of device that the trial computes on.
     """
-    names = [name for name in ALLOCATOR if name in asked]
+    names = [name for name in ALLOCATOR_VARIABLES if name in asked]
     if names and device == "cpu":
         yield f"{names[0]}={asked[names[0]]} was asked for; it says nothing about the memory of a cpu"
         return
-    winner = next((name for name in ALLOCATOR if os.environ.get(name)), None)
+    winner = next((name for name in ALLOCATOR_VARIABLES if os.environ.get(name)), None)
     found = allocator_settings()
     for name in names:
         if winner is not None and os.environ[winner] != asked[name]:

@@ -12,13 +12,11 @@ from dataclasses import asdict
 from typing import Any
 
 from memsweep.config.schema import TrialConfig
-from memsweep.trainers.build import Built
-from memsweep.trainers.fields import field_names
-from memsweep.trial._allocator import allocator_settings
-from memsweep.trial._model_facts import adapter_of, checkpointed, model_facts, trained_parameters
-from memsweep.trial._optimizer import optimizer_facts
-from memsweep.trial._plain import digest, plain
-from memsweep.trial._trainer_facts import (
+from memsweep.readback.allocator import allocator_settings
+from memsweep.readback.model_facts import adapter_of, checkpointed, model_facts, trained_parameters
+from memsweep.readback.optimizer import optimizer_facts
+from memsweep.readback.plain import digest, plain
+from memsweep.readback.trainer_facts import (
     callbacks,
     collator_facts,
     generator,
@@ -29,6 +27,8 @@ from memsweep.trial._trainer_facts import (
     reference,
     rows_facts,
 )
+from memsweep.trainers.build import Built
+from memsweep.trainers.fields import field_names
 
 __all__ = ["checkpointed", "effective", "effective_hash", "trained_parameters"]
 

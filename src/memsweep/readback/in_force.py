@@ -10,18 +10,18 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memsweep.technique.settings import Settings
-from memsweep.trainers.build import Built
-from memsweep.trial._allocator import allocator_differences
-from memsweep.trial._model_in_force import (
+from memsweep.readback.allocator import allocator_differences
+from memsweep.readback.model_in_force import (
     adapter_differences,
     checkpointing_differences,
     model_differences,
     reference_differences,
 )
-from memsweep.trial._plain import plain
-from memsweep.trial._trainer_facts import fsdp_version, zero_stage
-from memsweep.trial._trainer_in_force import field_differences, trainer_differences
+from memsweep.readback.plain import plain
+from memsweep.readback.trainer_facts import fsdp_version, zero_stage
+from memsweep.readback.trainer_in_force import field_differences, trainer_differences
+from memsweep.technique.settings import Settings
+from memsweep.trainers.build import Built
 
 # What a way to share the work over processes looks like: accelerate's types, and the version or stage of it.
 # Source: accelerate==1.15.0 utils/dataclasses.py DistributedType

@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from memsweep.trainers.build import Built
-from memsweep.trainers.fields import field_for
-from memsweep.trial._model_facts import (
+from memsweep.readback.model_facts import (
     adapted,
     attention,
     base_dtypes,
@@ -25,7 +23,9 @@ from memsweep.trial._model_facts import (
     way_of,
     without_adapter,
 )
-from memsweep.trial._plain import plain, short
+from memsweep.readback.plain import plain, short
+from memsweep.trainers.build import Built
+from memsweep.trainers.fields import field_for
 
 # Keywords of checkpointing that are no keywords of torch's function.
 _EVERY = "every_n_layers"

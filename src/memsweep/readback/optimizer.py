@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from memsweep.trial._plain import plain
+from memsweep.readback.plain import plain
 
 # bitsandbytes pages nothing smaller.  Source: bitsandbytes==0.50.2 optim/optimizer.py get_state_buffer
 _SMALLEST_PAGED = 100_000

@@ -17,11 +17,11 @@ import torch
 
 from begun import begin, begun, cache_of
 from memsweep.config.schema import RewardConfig, TrialConfig
+from memsweep.readback.effective import effective, effective_hash
+from memsweep.readback.optimizer import innermost
+from memsweep.readback.plain import plain
 from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built
-from memsweep.trial._effective import effective, effective_hash
-from memsweep.trial._optimizer import innermost
-from memsweep.trial._plain import plain
 from tiny import DATA, tiny_config
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -310,7 +310,7 @@ import json, sys
 from pathlib import Path
 from begun import begin
 from memsweep.technique.settings import Settings
-from memsweep.trial._effective import effective, effective_hash
+from memsweep.readback.effective import effective, effective_hash
 from tiny import tiny_config
 trainer, seams, folder = sys.argv[1], json.loads(sys.argv[2]), Path(sys.argv[3])
 facts = effective(begin(tiny_config(trainer), Settings(**seams), folder), tiny_config(trainer))

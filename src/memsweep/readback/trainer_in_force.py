@@ -11,13 +11,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from memsweep.trainers.arguments import MICRO
-from memsweep.trainers.build import Built
-from memsweep.trial._effective import SEEN_IN_THE_MODULES
-from memsweep.trial._model_facts import learns_a_prompt
-from memsweep.trial._optimizer import optimizer_differences
-from memsweep.trial._plain import plain
-from memsweep.trial._trainer_facts import (
+from memsweep.readback.effective import SEEN_IN_THE_MODULES
+from memsweep.readback.model_facts import learns_a_prompt
+from memsweep.readback.optimizer import optimizer_differences
+from memsweep.readback.plain import plain
+from memsweep.readback.trainer_facts import (
     LENGTHS,
     callbacks,
     is_compiled,
@@ -25,6 +23,8 @@ from memsweep.trial._trainer_facts import (
     offloads_activations,
     zero_stage,
 )
+from memsweep.trainers.arguments import MICRO
+from memsweep.trainers.build import Built
 
 # What stands for the library's own choice.
 _LIBRARYS_CHOICE = ("auto",)

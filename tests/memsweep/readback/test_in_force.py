@@ -12,12 +12,12 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from begun import begun
+from memsweep.readback.allocator import allocator_differences
+from memsweep.readback.in_force import differences
+from memsweep.readback.model_facts import adapted, base_linears
+from memsweep.readback.optimizer import innermost
 from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built
-from memsweep.trial._allocator import allocator_differences
-from memsweep.trial._in_force import differences
-from memsweep.trial._model_facts import adapted, base_linears
-from memsweep.trial._optimizer import innermost
 from tiny import DATA
 
 FLAG, KEYWORDS = (f"activation_checkpointing{end}|gradient_checkpointing{end}" for end in ("", "_kwargs"))
@@ -651,7 +651,7 @@ def test_an_allocators_variable_is_compared_with_what_torch_has(
         change.delenv(name, raising=False)
     for name, value in environment.items():
         change.setenv(name, value)
-    change.setattr("memsweep.trial._allocator.allocator_settings", lambda: settings)
+    change.setattr("memsweep.readback.allocator.allocator_settings", lambda: settings)
 
     said = tuple(allocator_differences({"PYTORCH_ALLOC_CONF": "a:1"}, "cuda"))
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from memsweep.readback.plain import digest, plain
 from memsweep.trainers.adapter import adapter_facts
-from memsweep.trial._plain import digest, plain
 
 # Parts that PEFT adds beside those that its method's own prefix names.
 # Source: peft==0.21.2 peft_model.py, utils/other.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -18,7 +19,6 @@ from unittest import mock
 
 import torch
 import transformers
-import trl.import_utils
 from accelerate.state import AcceleratorState
 from datasets import Dataset
 from packaging.requirements import Requirement
@@ -31,13 +31,14 @@ from trl.generation import vllm_generation
 from trl.models import activation_offloading
 from walk import choice
 
+from memsweep.machine import ALLOCATOR_VARIABLES as ALLOCATOR
 from memsweep.machine import Device
 from memsweep.technique.catalogue import ARGUMENT, Catalogue
 from memsweep.technique.settings import merge
 from memsweep.trainers.recipe import TrialRequest
-from memsweep.trial.variables import ALLOCATOR
 from tiny import tiny_config
 
+TRL_IMPORTS = importlib.import_module("trl.import_utils")  # trl has no attribute of that name
 SAVE_ON_CPU = torch.autograd.graph.save_on_cpu
 
 
@@ -212,6 +213,9 @@ def version_judge(package: str) -> Iterator[Callable[[str], bool]]:
         return True, installed["version"]
 
     distributions = {"flash_attn": [package], "flash_attn_interface": [package]}
+    mapping: tuple[str, Any] = ("_package_distribution_mapping", lambda: distributions)
+    if not hasattr(import_utils, mapping[0]):  # transformers 5.17
+        mapping = ("PACKAGE_DISTRIBUTION_MAPPING", distributions)
     asked = _ASKED.get(package, lambda: True)
 
     def takes(version: str) -> bool:
@@ -220,8 +224,8 @@ def version_judge(package: str) -> Iterator[Callable[[str], bool]]:
 
     with (
         mock.patch.object(import_utils, "_is_package_available", there),
-        mock.patch.object(trl.import_utils, "_is_package_available", there),
-        mock.patch.object(import_utils, "_package_distribution_mapping", lambda: distributions),
+        mock.patch.object(TRL_IMPORTS, "_is_package_available", there),
+        mock.patch.object(import_utils, *mapping),
         mock.patch.object(import_utils, "is_torch_cuda_available", lambda: True),
         mock.patch.object(import_utils, "is_optimum_quanto_available", lambda: True),
         mock.patch.object(cache_utils, "is_optimum_quanto_available", lambda: True),
@@ -248,7 +252,7 @@ def _quanto() -> bool:
 def _vllm() -> bool:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        return bool(trl.import_utils.is_vllm_available()) and not said
+        return bool(TRL_IMPORTS.is_vllm_available()) and not said
 
 
 _ASKED: Mapping[str, Callable[[], bool]] = {

@@ -37,4 +37,8 @@ def test_every_rule_is_broken_alone_by_some_choice_that_this_machine_can_try() -
     assert untried == [
         ("ds3_gather=disabled", "weights must be gathered to be sent to vLLM"),
         ("generation_cache=static", "vLLM has a cache of its own, and the setting is ignored"),
+        (
+            "quantization=int8",
+            "weights that vLLM gets from the trainer cannot be quantized to 8 bits on the way",
+        ),
     ]

@@ -38,10 +38,12 @@ PARAMETERS_BY_TRAINER: Mapping[str, Mapping[str, Any]] = {
 }
 
 # Where one of several partners shows more than the first.
+LAYERS = "model.geometry.num_hidden_layers"
 EVALUATED = {"packing": "bfd", "measure.evaluation_examples": 4}
 PARTNERS: Mapping[str, Mapping[str, Any]] = {
     "padding_free=enabled": {"truncation": "none"},
     "truncation=none": {"trainer.arguments.max_length": 48},
+    "compile=enabled": {LAYERS: 1},  # a second a layer to compile
     "evaluation_packing=enabled": EVALUATED,
     "evaluation_packing=disabled": EVALUATED,
     "reference=sync": {"trainer.arguments.ref_model_sync_steps": 1, "trainer.arguments.beta": 0.1},
@@ -116,12 +118,11 @@ class Walk:
         for technique in options:
             arguments |= ARGUMENTS.get(technique, {})
         settings = merge(self.choice(trainer, options), trainer, self.catalogue)
-        n_layers = 1 if "compile" in options else None
         config = walk_config(
             trainer,
             self.folder,
             arguments,
-            n_layers=n_layers,
+            n_layers=options.get(LAYERS),
             n_evaluation=options.get("measure.evaluation_examples", 0),
         )
         try:
@@ -157,12 +158,13 @@ class Walk:
         return Result(Fate.SILENT, "", result.seen)
 
     def partner(self, cell: Cell) -> Mapping[str, Any]:
-        """Return what the option needs beside it; of another trainer's cell where this one has none."""
+        """Return what the option needs beside it; where it is refused, what it needs in another trainer."""
         if cell.option in PARTNERS:
             return PARTNERS[cell.option]
-        if cell.partners:
-            return cell.partners[0]
-        return next((other.partners[0] for other in self._siblings(cell) if other.partners), {})
+        if cell.partners or not cell.reasons:
+            return cell.partners[0] if cell.partners else {}
+        elsewhere = (other.partners[0] for other in self._siblings(cell) if other.partners)
+        return next((p for p in elsewhere if p.keys() <= self.catalogue.techniques.keys()), {})
 
     def _siblings(self, cell: Cell) -> Iterator[Cell]:
         return (other for other in self.cells.values() if other.option == cell.option)

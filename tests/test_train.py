@@ -46,6 +46,46 @@ def only_trial(folder: Path) -> TrialFolder:
         (["technique/packing=foo"], "technique/packing has no option 'foo'; it has baseline, bfd"),
         (["technique/pakking=bfd"], "did you mean technique/packing?"),
         (["technique.adapter.r=8"], "r belongs to technique/adapter=dora"),
+        (["technique.adapter=lora"], "technique.adapter is a group: type technique/adapter=lora"),
+        (["technique.adapter=null"], "technique.adapter is a group: type technique/adapter=baseline"),
+        (["technique.adapter.option=lora"], "technique.adapter is a group: type technique/adapter=lora"),
+        (
+            ["-m", "technique.adapter=lora,baseline"],
+            "technique.adapter is a group: type technique/adapter=lora,baseline",
+        ),
+        (["-m", "technique.adapter=lora"], "technique.adapter is a group: type technique/adapter=lora"),
+        (
+            ["technique/optimizer=adafactor", "trainer.arguments.optim=sgd"],
+            "optimizer=adafactor and trainer.arguments.optim both set it: drop one of them",
+        ),
+        (
+            ["technique/reference=sync", "trainer=grpo"],
+            "while `beta=0.0`); set trainer.arguments.beta above 0",
+        ),
+        (
+            ["+technique/adapter=lora"],
+            "technique/adapter is there already, so drop the +: type technique/adapter=lora",
+        ),
+        (["technique=lora"], "technique holds groups, and is none: type technique/<group>=<option>"),
+        (["n_trials=3"], "n_trials is not a setting; did you mean hydra.sweeper.n_trials=3"),
+        (["n_trails=3"], "did you mean hydra.sweeper.n_trials=3"),
+        (
+            ["+trainer.argument.beta=1"],
+            "trainer.argument is not a setting; did you mean trainer.arguments?",
+        ),
+        (
+            ["-m", "+trainer.argument.beta=1"],
+            "trainer.argument is not a setting; did you mean trainer.arguments?",
+        ),
+        (
+            ["-m", "+trainer.argument.beta=1", "hydra.sweeper.dry_run=true"],
+            "trainer.argument is not a setting; did you mean trainer.arguments?",
+        ),
+        (["-m", "trainer.batch=0"], "trainer.batch must be at least 1, got 0"),
+        (
+            ["-m", "technique/packing=bfdd,wrapped"],
+            "has no option 'bfdd' (did you mean bfd?); it has baseline",
+        ),
         (["trainer.bach=8"], "trainer.bach is not a setting (did you mean batch?)"),
         (["trainer.batch=many"], "trainer.batch must be int, got 'many'"),
         (["trainer.batch=0"], "trainer.batch must be at least 1, got 0"),
@@ -68,6 +108,7 @@ def test_a_bad_request_is_told_in_words_and_exits_with_2(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 2
+    assert "-m" not in words or not (tmp_path / "outputs").exists()
 
 
 def test_broken_rules_are_all_told_before_anything_heavy_is_imported(tmp_path: Path) -> None:
@@ -117,6 +158,7 @@ def test_help_is_a_page_that_lists_every_technique(tmp_path: Path) -> None:
     assert time.monotonic() - began < 5  # under 2 s on an idle machine
     assert done.returncode == 0
     assert "technique/packing" in done.stdout
+    assert not re.search(r"^technique: ", done.stdout, re.MULTILINE)
 
 
 def test_measures_are_told_with_units() -> None:

@@ -7,21 +7,29 @@ types, which help nobody who mistyped a name.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from hydra.errors import MissingConfigException, OverrideParseException
-from omegaconf import DictConfig
+from hydra.errors import ConfigCompositionException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+_SWEEPER = "hydra.sweeper"
 _HELP = "`python train.py --help` lists the groups and their options."
 
 
-def complaint(error: BaseException) -> str:
-    """Return what to tell the user about `error`."""
+def complaint(error: BaseException, typed: Sequence[str] = ()) -> str:
+    """Return what to tell the user about `error`.
+
+    Args:
+        error: What was raised.
+        typed: The words of the command line.
+    """
     if isinstance(error, MissingConfigException):
         return _missing_option(error)
+    if isinstance(error, ConfigCompositionException) and (lines := list(_misused_groups(typed))):
+        return "\n".join(lines)
     if isinstance(error, OverrideParseException):
         return (
             f"cannot read the override {error.override!r}: {str(error.message).splitlines()[0]}\n"
@@ -29,7 +37,7 @@ def complaint(error: BaseException) -> str:
         )
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.full_key:
-        return _unknown_key(str(cause.full_key), cause.parent_node)
+        return _unknown_key(str(cause.full_key), cause.parent_node, typed)
     lines = [str(error)]
     if isinstance(cause, OmegaConfBaseException) and cause is not error:
         lines.append(str(cause.msg or cause).splitlines()[0])
@@ -42,17 +50,40 @@ def _missing_option(error: MissingConfigException) -> str:
     options = [str(name) for name in error.options or ()]
     if not options:
         return f"there is no config {asked!r}.\n{_HELP}"
-    return f"{group} has no option {option!r}{_near(option, options)}; it has {', '.join(options)}"
+    return f"{group} has no option {option!r}{near(option, options)}; it has {', '.join(options)}"
 
 
-def _unknown_key(key: str, parent: Any) -> str:
+def _misused_groups(typed: Sequence[str]) -> Iterable[str]:
+    """Yield what to type for each word that adds a group that is there, or chooses from what holds groups."""
+    repo = ConfigStore.instance().repo
+    groups = set(_groups(repo))
+    for word in typed:
+        key = word.lstrip("+").partition("=")[0]
+        if key in groups and not _has_options(repo, key):
+            yield f"{key} holds groups, and is none: type {key}/<group>=<option>"
+        elif key in groups and word.startswith("+"):
+            yield f"{key} is there already, so drop the +: type {word.lstrip('+')}"
+
+
+def _has_options(repo: Any, group: str) -> bool:
+    for part in group.split("/"):
+        repo = repo[part]
+    return any(not isinstance(value, dict) for value in repo.values())
+
+
+def _unknown_key(key: str, parent: Any, typed: Sequence[str]) -> str:
     if "/" in key:
         groups = list(_groups(ConfigStore.instance().repo))
-        return f"there is no config group {key!r}{_near(key, groups)}\n{_HELP}"
+        return f"there is no config group {key!r}{near(key, groups)}\n{_HELP}"
     node, _, name = key.rpartition(".")
     known = [str(one) for one in parent if one != "hydra"] if isinstance(parent, DictConfig) else []
     where = f"{node} has" if node else "the config has"
-    text = f"{key} is not a setting{_near(name, known)}; {where} {', '.join(known) or 'none'}"
+    if not node and not near(name, known) and (sweeper := OmegaConf.select(parent, _SWEEPER)) is not None:
+        values = [value for word, _, value in (text.partition("=") for text in typed) if word == name]
+        close = difflib.get_close_matches(name, [str(one) for one in sweeper], n=1, cutoff=0.8)
+        if close:
+            return f"{key} is not a setting; did you mean {_SWEEPER}.{close[0]}={(*values, '...')[0]}"
+    text = f"{key} is not a setting{near(name, known)}; {where} {', '.join(known) or 'none'}"
     owners = list(_options_with(node, name))
     if owners:
         group = node.replace(".", "/")
@@ -79,6 +110,7 @@ def _options_with(node: str, name: str) -> Iterable[str]:
             yield str(file).removesuffix(".yaml")
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def near(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean lora?)` for the known name that is like `name`; empty when none is."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from memsweep.complaint import complaint
+from memsweep.config.groups import require_groups
 from memsweep.config.schema import TrialConfig, trial_config
 from memsweep.config.store import register
 from memsweep.errors import ConfigError, IncompatibleTechniques
@@ -30,6 +32,7 @@ from memsweep.record.trial import TrialRecord
 from memsweep.technique.catalogue import Catalogue, conf_folder
 from memsweep.technique.compatibility import circumstances_here, violations
 from memsweep.technique.option import BASELINE
+from memsweep.technique.settings import doubly_set
 from memsweep.trial.ending import explanation
 from memsweep.trial.launch import begin_folder, run_isolated
 from memsweep.trial.process import in_trial_process, known_set_ups
@@ -67,7 +70,7 @@ def run(main: Callable[[], object]) -> int:
     except (ConfigError, HydraException, OmegaConfBaseException) as error:
         if shows_all:
             raise
-        return _refused(error)
+        return _refused(error, sys.argv[1:])
     return 0
 
 
@@ -88,11 +91,13 @@ def trial(config: DictConfig, techniques: Catalogue) -> dict[str, Any]:
 
         record = run_trial(trial_config(_plain(config)), techniques, folder, known_set_ups())
         return to_mapping(record.outcome)
+    typed = list(HydraConfig.get().overrides.task)
     try:
+        require_groups(OverridesParser.create().parse_overrides(typed), techniques.techniques)
         data = _plain(config)
         asked = trial_config(data)
         require_model(asked.model)
-        begin_folder(folder, data, list(HydraConfig.get().overrides.task))
+        begin_folder(folder, data, typed)
         _require_legal(asked, techniques, folder)
         with _PhaseLine() as line:
             record = run_isolated(asked, techniques, folder, on_phase=line.show)
@@ -134,6 +139,7 @@ def _require_legal(config: TrialConfig, techniques: Catalogue, folder: TrialFold
         trainer.name, config.launch.device, techniques, config.numbers, trainer.arguments
     )
     broken = violations(config.technique, here, techniques)
+    broken += doubly_set(config.technique, trainer.name, trainer.arguments, techniques)
     if broken:
         TrialRecord(outcome=Incompatible(violations=broken)).write(folder)
         raise IncompatibleTechniques(broken)
@@ -176,8 +182,8 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def _refused(error: Exception) -> int:
-    print(complaint(error), file=sys.stderr)
+def _refused(error: Exception, typed: Sequence[str] = ()) -> int:
+    print(complaint(error, typed), file=sys.stderr)
     return BAD_REQUEST
 
 

@@ -12,7 +12,7 @@ import pytest
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.compatibility import Circumstances, violations
 from memsweep.technique.option import BASELINE, Option
-from memsweep.technique.rule import Condition, RuleKind
+from memsweep.technique.rule import ARGUMENT, Condition, RuleKind
 from memsweep.technique.settings import merge, requested_hash
 
 Machine = Callable[[str], Circumstances]
@@ -345,6 +345,52 @@ def test_a_micro_batch_divides_the_batch_and_kto_wants_two(catalogue: Catalogue)
 
     assert [broken("sft", size) for size in (1, 2, 3, 4)] == [0, 0, 1, 0]
     assert [broken("kto", size) for size in (1, 2, 3, 4)] == [1, 0, 1, 0]
+
+
+@pytest.mark.slow
+def test_every_rule_about_an_argument_is_about_a_field_of_each_trainer_that_it_is_for(
+    catalogue: Catalogue,
+) -> None:
+    from memsweep.trainers.build import RECIPES
+    from memsweep.trainers.fields import field_names
+
+    unknown = []
+    for option in options_of(catalogue):
+        allowed = option.support.allowed if option.support else catalogue.trainers
+        for rule in option.rules:
+            for part in rule.any_of:
+                named = part["trainer"].allowed if "trainer" in part else rule.trainers or allowed
+                unknown += [
+                    (option.label, trainer, key)
+                    for trainer in named
+                    if trainer in allowed and trainer in (rule.trainers or allowed)
+                    for key in part
+                    if key.startswith(ARGUMENT)
+                    and key.removeprefix(ARGUMENT) not in field_names(RECIPES[trainer].config_class)
+                ]
+
+    assert unknown == []
+
+
+@pytest.mark.slow
+def test_every_keyword_of_the_model_is_one_that_loading_knows(catalogue: Catalogue) -> None:
+    """`from_pretrained` takes any keyword: what it does not know goes to the model, which may ignore it."""
+    import inspect
+
+    from transformers import PreTrainedModel
+
+    text = inspect.getsource(PreTrainedModel.from_pretrained)
+    named = {*inspect.signature(PreTrainedModel.from_pretrained).parameters}
+    named |= set(re.findall(r"kwargs\.(?:pop|get)\(\s*\"(\w+)\"", text))
+    assert {"dtype", "attn_implementation"} <= named
+
+    unknown = []
+    for option in options_of(catalogue):
+        for settings in (option.settings, *option.settings_by_trainer.values()):
+            keys = set(settings.get("model") or {}) - {"quantization"}
+            unknown += [(option.label, key) for key in sorted(keys - named)]
+
+    assert unknown == []
 
 
 @pytest.mark.slow

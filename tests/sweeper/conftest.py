@@ -137,7 +137,7 @@ def technique_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hydra_restore
         conf / "config.yaml",
         {
             "defaults": [
-                {"technique": "baseline"},
+                "techniques",
                 {"trainer": "sft"},
                 {"space": "some"},
                 "_self_",

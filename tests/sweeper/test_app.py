@@ -37,6 +37,26 @@ def test_an_argument_that_is_searched_is_judged_for_each_of_its_values() -> None
     assert found == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "option", "expected"),
+    [({"optim": "sgd"}, "adafactor", 1), ({"optim": "sgd"}, "baseline", 0), ({}, "adafactor", 0)],
+)
+def test_a_field_that_the_study_and_an_option_both_set_is_refused(
+    arguments: dict[str, str], option: str, expected: int
+) -> None:
+    composed = {"trainer": {"name": "sft", "batch": 8, "arguments": arguments}}
+
+    assert broken(composed, {"optimizer": option}) == expected
+
+
+def test_a_searched_field_that_an_option_sets_too_is_refused_for_each_of_its_values() -> None:
+    composed = {"trainer": {"name": "sft", "batch": 8, "arguments": {}}}
+    asked = {"checkpointing": "disabled"}
+
+    assert broken(composed, asked, trainer__arguments__gradient_checkpointing=True) == 1
+    assert broken(composed, {}, trainer__arguments__gradient_checkpointing=True) == 0
+
+
 def test_rules_see_the_numbers_of_the_measure() -> None:
     composed = {"trainer": {"name": "sft", "batch": 4}, "measure": {"evaluation_examples": 0}}
 

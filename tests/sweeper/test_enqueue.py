@@ -59,6 +59,16 @@ def test_one_that_breaks_rules_is_recorded_and_not_run(
     assert "quantization=nf4 needs adapter=ia3 or lora" in outcome.results[1].outcome.text
 
 
+def test_a_dot_for_the_slash_of_a_group_is_refused(
+    run_sweep: Run, technique_app: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "trials.txt").write_text("technique.adapter=lora\n")
+    outcome = run_sweep(["technique/packing=baseline,bfd"], task, enqueue=tmp_path / "trials.txt")
+
+    assert outcome.exit_code == 2
+    assert "technique.adapter is a group: type technique/adapter=lora" in outcome.stderr
+
+
 @pytest.mark.parametrize(
     "name, text, message",
     [

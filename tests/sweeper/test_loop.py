@@ -494,7 +494,7 @@ def test_a_typo_in_an_option_lists_the_options(run_sweep: Run, technique_app: Pa
     outcome = run_sweep(["technique/adapter=baseline,lroa"], lambda *_: 1.0)
 
     assert outcome.exit_code == 2
-    assert "has no option 'lroa'; it has baseline, ia3, lora" in outcome.stderr
+    assert "has no option 'lroa' (did you mean lora?); it has baseline, ia3, lora" in outcome.stderr
 
 
 def test_a_parameter_that_no_option_has_is_refused(run_sweep: Run, technique_app: Path) -> None:

@@ -13,9 +13,11 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from memsweep.config.groups import technique_nodes
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.technique.choice import ChosenOption
+from memsweep.technique.form import did_you_mean
 
 
 class DataKind(StrEnum):
@@ -276,11 +278,10 @@ def trial_config(data: Mapping[str, Any]) -> TrialConfig:
     """
     known = {entry.name for entry in fields(TrialConfig)}
     relevant = {key: value for key, value in data.items() if key in known}
-    techniques = {}
-    for name, node in dict(relevant.get("technique") or {}).items():
-        parameters = dict(node)
-        techniques[name] = {"option": parameters.pop("option", None), "parameters": parameters}
-    relevant["technique"] = techniques
+    relevant["technique"] = {
+        name: {"option": node.pop("option", None), "parameters": node}
+        for name, node in technique_nodes(relevant.get("technique")).items()
+    }
     return from_mapping(TrialConfig, relevant)
 
 
@@ -327,7 +328,8 @@ def _convert_dataclass(kind: Any, value: Any, where: str, problems: list[str]) -
     prefix = f"{where}." if where else ""
     count = len(problems)
     problems.extend(
-        f"{prefix}{key} is not a setting; allowed here: {', '.join(known)}"
+        f"{prefix}{key} is not a setting"
+        + (did_you_mean(str(key), known, prefix) or f"; allowed here: {', '.join(known)}")
         for key in value
         if key not in known
     )

@@ -22,6 +22,10 @@ from memsweep.technique.yaml_text import parse_yaml
 CONFIG_NAME = "config"
 _HEADER = re.compile(r"^#\s*@package\s+(\S+)\s*$", re.MULTILINE)
 _TECHNIQUE = "technique"
+_ALL = "techniques"
+"""The generated config that config.yaml's defaults list names: every technique at its baseline."""
+_FREE = {"trainer": "arguments"}
+"""Group to the key whose mapping may hold any key: which fields there are, a class of TRL's says."""
 
 
 def register(conf_folder: Path) -> Catalogue:
@@ -43,18 +47,31 @@ def register(conf_folder: Path) -> Catalogue:
         if group.split("/")[0] == _TECHNIQUE:
             continue
         node, package = _read(file)
+        if group in _FREE:
+            node = _open(node, _FREE[group])
         store.store(name=file.stem, node=node, group=None if group == "." else group, package=package)
     for technique in catalogue.techniques.values():
         for option in technique.options.values():
-            # Hydra lets only keys be set that are there.  Which parameters an option has, the catalogue says:
-            # while options are searched, one may be typed that the composed option does not have.
+            # Which parameters an option has, the catalogue says: while options are searched, one may be typed
+            # that the composed option does not have.
             open_node = OmegaConf.create(
                 {"option": option.name, **option.defaults()}, flags={"struct": False}
             )
             store.store(name=option.name, node=open_node, group=f"{_TECHNIQUE}/{technique.name}")
-    baselines = {"defaults": [{name: BASELINE} for name in catalogue.techniques]}
-    store.store(name=BASELINE, node=baselines, group=_TECHNIQUE)
+    baselines = {"defaults": [{f"{_TECHNIQUE}/{name}": BASELINE} for name in catalogue.techniques]}
+    store.store(name=_ALL, node=baselines)
     return catalogue
+
+
+def _open(node: dict[str, Any], name: str) -> Any:
+    """Return `node` as a config whose mapping `name` takes keys that are not there yet, without a `+`.
+
+    Hydra lets only keys be set that are there.
+    """
+    config = OmegaConf.create(node)
+    if OmegaConf.is_dict(config.get(name)):
+        OmegaConf.set_struct(config[name], False)
+    return config
 
 
 def _read(file: Path) -> tuple[dict[str, Any], str | None]:

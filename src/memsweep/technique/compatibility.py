@@ -17,11 +17,11 @@ from packaging.specifiers import SpecifierSet
 
 from memsweep import machine
 from memsweep.machine import Device
-from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, is_circumstance
+from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.needs import unmet
 from memsweep.technique.option import BASELINE, Changes, Option, Parameter
-from memsweep.technique.rule import Rule, RuleKind, one_of
+from memsweep.technique.rule import ARGUMENT, NUMBERS, Rule, RuleKind, is_circumstance, one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,20 @@ def _lacking(option: Option, rule: Rule, choice: _Facts, here: Circumstances) ->
     parts = [" and ".join(c.text(here.numbers) for c in part.values()) for part in rule.any_of]
     keys = dict.fromkeys(key for part in rule.any_of for key in part)
     got = ", ".join(_got(key, choice, here) for key in keys)
-    return f"{option.label} needs {', or '.join(parts)}, got {got}: {rule.because} ({rule.source})"
+    sentence = f"{option.label} needs {', or '.join(parts)}, got {got}: {rule.because} ({rule.source})"
+    return sentence + _remedy(rule, choice, here)
+
+
+def _remedy(rule: Rule, choice: _Facts, here: Circumstances) -> str:
+    """Return what to type, where fields of the trainer's arguments are all that an alternative lacks.
+
+    Options are typed as the sentence writes them; of a field it writes no value.
+    """
+    for part in rule.any_of:
+        lacking = [c for c in part.values() if not c.holds(_fact(c.key, choice, here), here.numbers)]
+        if all(condition.key.startswith(ARGUMENT) for condition in lacking):
+            return "; " + " and ".join(condition.remedy(here.numbers) for condition in lacking)
+    return ""
 
 
 def _excluded(option: Option, rule: Rule, part: Iterable[str], choice: _Facts, here: Circumstances) -> str:

@@ -10,6 +10,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+FACTS: Mapping[str, tuple[str, ...]] = {
+    "trainer": (),  # those of conf/trainer
+    "device": ("cpu", "cuda"),
+    "bf16": ("native", "emulated"),
+}
+"""What a rule may say of the trial's circumstances, and what each can be."""
+
+NUMBERS = ("batch", "measure.evaluation_examples")
+"""Numbers of the configuration that a rule may be about; `batch` is `trainer.batch`."""
+
+ARGUMENT = "trainer.arguments."
+"""What begins the key of a condition on a field of the trainer's own arguments."""
+
+
+def is_circumstance(key: str) -> bool:
+    """Tell whether a condition's key is about the trial's circumstances, not about the chosen options."""
+    return key in FACTS or key in NUMBERS or key.startswith(ARGUMENT)
+
 
 class RuleKind(enum.Enum):
     """Whether a rule's condition must hold or must not."""
@@ -72,6 +90,17 @@ class Condition:
         return f"{self.key} " + " and ".join(
             f"{word} {bound:g}" for word, bound in bounds if bound is not None
         )
+
+    def remedy(self, numbers: Mapping[str, int]) -> str:
+        """What to do about the key: `type trainer.arguments.beta=0.1` if one value fits, else its bound."""
+        if len(self.allowed) == 1:
+            return f"type {self.key}={_typed(self.allowed[0])}"
+        return f"set {self.key} to {one_of(self.allowed)}" if self.allowed else f"set {self.text(numbers)}"
+
+
+def _typed(value: object) -> str:
+    """Return a value as it is typed: `true`, `null`."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def one_of(values: Iterable[Any]) -> str:

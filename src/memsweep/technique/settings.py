@@ -16,6 +16,7 @@ from memsweep.errors import TwoOwners
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.option import BASELINE, Option, Seam
+from memsweep.technique.rule import ARGUMENT
 
 _EXPRESSION = re.compile(r"\$\{([^}]*)\}")
 
@@ -58,6 +59,35 @@ def merge(choice: Mapping[str, ChosenOption], trainer: str, catalogue: Catalogue
         raise TwoOwners("\n".join(dict.fromkeys(problems)))
     seams["environment"] = {name: str(value) for name, value in seams["environment"].items()}
     return Settings(**seams)
+
+
+def doubly_set(
+    choice: Mapping[str, ChosenOption], trainer: str, arguments: Mapping[str, Any], catalogue: Catalogue
+) -> tuple[str, ...]:
+    """Return one sentence for each field of the trainer that the study sets itself and an option sets too.
+
+    What an option sets counts even where it declares itself the same as another: it was asked for.
+
+    Args:
+        choice: Technique to option.
+        trainer: The trainer's name.
+        arguments: `trainer.arguments`; a key may go deeper: `model_init_kwargs.dtype`.
+        catalogue: The techniques.
+
+    Raises:
+        UnknownOption: If the choice names what is not in the catalogue.
+    """
+    asked = {name.partition(".")[0] for name in arguments}
+    found: dict[str, None] = {}
+    for technique, chosen in choice.items():
+        option = catalogue.option(technique, chosen.option)
+        for part in (option.settings, option.settings_by_trainer.get(trainer, {})):
+            for key in part.get(Seam.TRAINER) or ():
+                for name in sorted(asked):
+                    if _same_key(key, name):
+                        both = f"{option.label} and {ARGUMENT}{name} both set it"
+                        found[f"{both}: drop one of them"] = None
+    return tuple(found)
 
 
 def requested_hash(settings: Settings, rest: Mapping[str, Any] | Sequence[Any]) -> str:

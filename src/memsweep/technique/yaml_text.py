@@ -6,11 +6,14 @@ More than a hundred small files are read at every start, and OmegaConf's own loa
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+_QUOTED = re.compile(r"""\"[^\"]*\"|'[^']*'""")
+_TWO_KEYS = re.compile(r":\s+[^,{}\[\]]*:\s")
 _Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -61,4 +64,33 @@ def parse_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)  # a SafeLoader
     except yaml.YAMLError as error:
-        raise ValueError(f"not readable as YAML: {error}") from error
+        raise ValueError(f"not readable as YAML: {_place_and_hint(text, error)}") from error
+
+
+def _place_and_hint(text: str, error: yaml.YAMLError) -> str:
+    """Return where `text` cannot be read and why, as PyYAML says it, and what to write where that shows."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"line {text.count(chr(10), 0, error.position) + 1}: {error.reason}"
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    mark = error.problem_mark
+    begun = mark if error.context_mark is None else error.context_mark
+    why = str(error.problem)
+    if begun.line != mark.line:
+        why += f", {error.context} since line {begun.line + 1}"
+    lines = text.splitlines()[begun.line : mark.line + 1]
+    return f"line {mark.line + 1}, column {mark.column + 1}: {why}{_hint(lines, mark.column)}"
+
+
+def _hint(lines: Sequence[str], column: int) -> str:
+    """Return what to write instead, by what stands in the lines at fault outside of quotes."""
+    bare = [_QUOTED.sub("", line) for line in lines]
+    if any(line.lstrip(" ").startswith("\t") for line in lines):
+        return "; indent with spaces, not with tabs"
+    if any("${" in line for line in bare):
+        return '; within {...} quote what is filled in: "${name}"'
+    if any(_TWO_KEYS.search(line) for line in bare):
+        return '; quote a text that holds a colon and a space: "one: two"'
+    if lines and lines[-1][column : column + 1] in tuple("@`%*&!"):
+        return f"; quote a text that begins with {lines[-1][column]}"
+    return ""

@@ -60,7 +60,7 @@ def training_arguments(recipe: Recipe, request: TrialRequest) -> tuple[TrainingA
         given["model_init_kwargs"] = {**(asked.get("model_init_kwargs") or {}), **keywords}
     arguments = config_class(**given)
     check_generations(recipe, request, arguments)
-    check_room(recipe, arguments)
+    check_room(recipe, arguments, request.config.trainer.arguments)
     return arguments, asked
 
 
@@ -149,7 +149,7 @@ def check_generations(recipe: Recipe, request: TrialRequest, arguments: Training
         )
 
 
-def check_room(recipe: Recipe, arguments: TrainingArguments) -> None:
+def check_room(recipe: Recipe, arguments: TrainingArguments, study: Mapping[str, Any]) -> None:
     """Refuse a limit that leaves no token of any prompt beside its completion.
 
     The training pass would see completions without what they answer.
@@ -159,8 +159,20 @@ def check_room(recipe: Recipe, arguments: TrainingArguments) -> None:
         tokens = getattr(arguments, str(recipe.completion_field))
         raise ConfigError(
             f"max_length={arguments.max_length} leaves no token of a prompt beside a completion of {tokens}: "
-            f"raise technique.truncation.max_length above {tokens}, or lower trainer.completion_tokens"
+            f"type {longer(study, 2 * tokens)}, or lower trainer.completion_tokens"
         )
+
+
+def longer(study: Mapping[str, Any], tokens: int) -> str:
+    """Return what limits a sequence to `tokens`, as it is typed.
+
+    Args:
+        study: `trainer.arguments`: where it sets the limit, no option may set it too.
+        tokens: The limit.
+    """
+    if "max_length" in study:
+        return f"trainer.arguments.max_length={tokens}"
+    return f"technique/truncation=max_length technique.truncation.max_length={tokens}"
 
 
 def prompt_room(recipe: Recipe, arguments: TrainingArguments) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 from memsweep import trainers
 from memsweep.errors import ConfigError
 from memsweep.trainers.adapter import adapter_config
-from memsweep.trainers.arguments import quantization_config, training_arguments
+from memsweep.trainers.arguments import longer, quantization_config, training_arguments
 from memsweep.trainers.recipe import Recipe, TrialRequest
 
 
@@ -93,14 +94,19 @@ def build(request: TrialRequest) -> Built:
     if recipe.quantization_keyword:
         keywords["quantization_config"] = quantization_config(request)
     checkpoints = bool(arguments.gradient_checkpointing)
-    return Built(refusing_no_rows(recipe.trainer_class)(**keywords), recipe, asked, checkpoints)
+    trainer_class = refusing_no_rows(recipe.trainer_class, request.config.trainer.arguments)
+    return Built(trainer_class(**keywords), recipe, asked, checkpoints)
 
 
-def refusing_no_rows(trainer_class: Any) -> Any:
+def refusing_no_rows(trainer_class: Any, study: Mapping[str, Any]) -> Any:
     """Return a trainer class whose preparation of data refuses to leave nothing to learn from.
 
     TRL would go on: with no rows training ends without a step, or in a step that cannot concatenate nothing;
     rows of which no token is a label train with a loss of 0.  Source: seen with trl==1.16.0.
+
+    Args:
+        trainer_class: A trainer of TRL's.
+        study: `trainer.arguments`.
     """
     if not hasattr(trainer_class, "_prepare_dataset"):
         return trainer_class
@@ -108,20 +114,25 @@ def refusing_no_rows(trainer_class: Any) -> Any:
     class Refusing(trainer_class):  # type: ignore[misc]  # TRL is not followed by the type checker
         def _prepare_dataset(self, dataset: Any, processing_class: Any, args: Any, *rest: Any) -> Any:
             rows = super()._prepare_dataset(dataset, processing_class, args, *rest)
-            _require_labels(rows, len(dataset), trainer_class.__name__, args.max_length)
+            if not _has_labels(rows):
+                raise ConfigError(_nothing_left(trainer_class.__name__, len(dataset), args.max_length, study))
             return rows
 
     Refusing.__name__, Refusing.__qualname__ = trainer_class.__name__, trainer_class.__qualname__
     return Refusing
 
 
-def _require_labels(rows: Any, n_examples: int, trainer: str, max_length: int | None) -> None:
-    labelled = len(rows)
-    if labelled and "labels" in rows.column_names:
-        labelled = sum(any(label != IGNORED for label in labels) for labels in rows["labels"])
-    if not labelled:
-        raise ConfigError(
-            f"{trainer} keeps none of the {n_examples} examples: what is to be learned lies beyond "
-            f"max_length={max_length} in each; raise technique.truncation.max_length, or choose "
-            "technique/truncation=none"
-        )
+def _has_labels(rows: Any) -> bool:
+    if len(rows) and "labels" in rows.column_names:
+        return any(label != IGNORED for labels in rows["labels"] for label in labels)
+    return bool(len(rows))
+
+
+def _nothing_left(trainer: str, n_examples: int, max_length: int | None, study: Mapping[str, Any]) -> str:
+    kept = f"{trainer} keeps none of the {n_examples} examples"
+    if max_length is None:
+        return f"{kept}: none has a token that is to be learned"
+    return (
+        f"{kept}: what is to be learned lies beyond max_length={max_length} in each; "
+        f"type {longer(study, 2 * max_length)}"
+    )

@@ -10,24 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
 from hydra.core.config_loader import ConfigLoader
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from memsweep.config.schema import ModelConfig, from_mapping
+from memsweep.config.groups import technique_nodes
+from memsweep.config.schema import ModelConfig, TrialConfig, from_mapping, trial_config
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.model.path import require_model
-from memsweep.technique.catalogue import ARGUMENT, Catalogue, conf_folder, read_catalogue
+from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.compatibility import Circumstances, changes, circumstances_here, violations
 from memsweep.technique.option import BASELINE
-from memsweep.technique.settings import merge, requested_hash
+from memsweep.technique.rule import ARGUMENT
+from memsweep.technique.settings import doubly_set, merge, requested_hash
 
+from ._folder import known_to_hydra
 from ._groups import groups_of
 from ._space import Request
+
+_NEEDED = {entry.name for entry in fields(TrialConfig) if entry.default is MISSING}
+"""What every config of a trial of memsweep's has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,16 @@ class App(Protocol):
     def judge(self, request: Request) -> Verdict:
         """Return what `request` comes to."""
 
+    def require_meant(self, composed: DictConfig) -> None:
+        """Raise if a trial would refuse its config, whatever it chooses.
+
+        Args:
+            composed: A trial's whole config; changed: it becomes that of job 0.
+
+        Raises:
+            ConfigError: All problems at once.
+        """
+
     def option_of(self, technique: str) -> str:
         """Return the option of a technique where nothing is typed."""
 
@@ -75,6 +91,9 @@ class PlainApp:
         """Return a verdict without objections."""
         text = json.dumps(request.rest, separators=(",", ":"))
         return Verdict(requested_hash=hashlib.sha256(text.encode()).hexdigest()[:16])
+
+    def require_meant(self, composed: DictConfig) -> None:
+        """Ask nothing: what such an app wants of its config, only the app knows."""
 
     def option_of(self, technique: str) -> str:
         """Never called: there are no techniques."""
@@ -99,8 +118,7 @@ class TechniqueApp:
         self._composed = composed
         self._options: dict[str, str] = {}
         self._parameters: dict[str, dict[str, Any]] = {}
-        for technique, node in dict(composed.get("technique") or {}).items():
-            values = dict(node)
+        for technique, values in technique_nodes(composed.get("technique")).items():
             self._options[technique] = str(values.pop("option", BASELINE))
             self._parameters[technique] = values
 
@@ -127,6 +145,7 @@ class TechniqueApp:
         choice = {technique: option.option for technique, option in chosen.items()}
         found = changes(chosen, self._catalogue)
         broken = violations(chosen, here, self._catalogue)
+        broken += doubly_set(chosen, here.trainer, here.arguments or {}, self._catalogue)
         if broken:
             return Verdict(choice=choice, changes=found, violations=broken)
         try:
@@ -157,6 +176,23 @@ class TechniqueApp:
             arguments={**(fact("trainer", "arguments") or {}), **given},
         )
 
+    def require_meant(self, composed: DictConfig) -> None:
+        """Make types of the config, as a trial does, if it is one of a trial of memsweep's."""
+        keys = [str(key) for key in composed if key != "hydra"]
+        if not set(keys) >= _NEEDED:
+            return
+        with read_write(composed), open_dict(composed):
+            composed.hydra.job.num, composed.hydra.job.id = 0, "0"
+        with known_to_hydra(composed):
+            # As the trial itself does: config by config, since a study's own may hold what no trial has.
+            plain = {
+                key: OmegaConf.to_container(composed._get_node(key), resolve=True, throw_on_missing=True)
+                if OmegaConf.is_config(composed._get_node(key))
+                else composed[key]
+                for key in keys
+            }
+        trial_config(plain)
+
     def option_of(self, technique: str) -> str:
         """Return the composed option."""
         return self._options.get(technique, BASELINE)
@@ -178,6 +214,7 @@ def app_of(config: DictConfig, loader: ConfigLoader) -> App:
     groups = set(groups_of(loader, "technique"))
     if not groups or "technique" not in config or "trainer" not in config:
         return PlainApp()
+    technique_nodes(config["technique"])  # raises unless each technique has a node
     composed = {
         key: OmegaConf.to_container(config[key], resolve=True)
         for key in ("technique", "trainer", "measure", "launch")

@@ -10,6 +10,8 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.types import Override
 from optuna.distributions import CategoricalDistribution
 
+from memsweep.complaint import near
+from memsweep.config.groups import require_groups
 from memsweep.errors import ConfigError
 
 from ._app import App
@@ -42,6 +44,7 @@ def build_space(
         ConfigError: If something typed cannot be meant; the message says what is on offer.
     """
     overrides = collect(params, arguments, loader)
+    require_groups(overrides, app.techniques)
     read = [searched(o, seed) if o.is_sweep_override() else fixed(o) for o in overrides]
     by_key = {entry.key: entry for entry in read}
     for override, entry in zip(overrides, read, strict=True):
@@ -58,7 +61,9 @@ def _require_options(override: Override, entry: Fixed | Parameter, loader: Confi
     offered = options_of(loader, override.key_or_group)  # empty for a key that is no group
     for value in values:
         if offered and isinstance(value, str) and "/" not in value and value not in offered:
-            raise ConfigError(f"{entry.key} has no option {value!r}; it has {', '.join(offered)}")
+            raise ConfigError(
+                f"{entry.key} has no option {value!r}{near(value, offered)}; it has {', '.join(offered)}"
+            )
 
 
 def _conditional(entry: Fixed | Parameter, by_key: Mapping[str, Fixed | Parameter], app: App) -> Entry:

@@ -16,6 +16,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
+from memsweep.config.groups import require_groups
 from memsweep.errors import ConfigError
 from memsweep.technique.option import BASELINE
 
@@ -70,6 +71,7 @@ def read_trials(path: Path, space: Space, loader: ConfigLoader) -> list[tuple[Ce
                 raise ConfigError(
                     f"{path}, trial {number}: {override.input_line} is not one value of the app's"
                 )
+        require_groups(overrides, space.techniques)
         found.append(_placed(overrides, space))
     return found
 

@@ -123,7 +123,7 @@ def _sweep(
     study = replace(study, n_cells=None if listed is None else len(listed))
     baseline = baseline_cell(space)
     # What is wrong with the app's own keys is wrong with every trial: found here, before anything starts.
-    loader.load_sweep_config(config, list(space.overrides(baseline)))
+    app.require_meant(loader.load_sweep_config(config, list(space.overrides(baseline))))
     if launcher is None:
         print(describe(settings, space, asker, study))
         return []

@@ -80,6 +80,11 @@ def test_every_problem_is_said_at_once() -> None:
         ({"launch__threads": -1}, "launch.threads must be at least 0"),
         ({"launch__timeout_seconds": 0}, "launch.timeout_seconds must be positive"),
         ({"technique": {"adapter": {"r": 4}}}, "technique.adapter.option must be str, got None"),
+        (
+            {"technique": {"adapter": "lora", "packing": None}},
+            "technique.adapter is a group: type technique/adapter=lora\n"
+            "technique.packing is a group: type technique/packing=baseline",
+        ),
         ({"reward": None}, "reward must be a mapping, got None"),
     ],
 )

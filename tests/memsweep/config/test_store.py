@@ -8,6 +8,7 @@ import pytest
 from hydra import compose, initialize
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
 
 from memsweep.config.store import register
 from memsweep.errors import CatalogueError
@@ -18,11 +19,12 @@ PROSE = "summary: Does it.\nsaves: nothing\ncosts: nothing\nsource: arXiv:0000.0
 @pytest.fixture
 def conf(tmp_path: Path) -> Iterator[Path]:
     files = {
-        "config.yaml": "defaults: [technique: baseline, model: small, extra: null, _self_]\nseed: 0\n",
+        "config.yaml": "defaults: [techniques, model: small, extra: null, _self_]\nseed: 0\n",
         "model/small.yaml": "# A comment.\n# @package inner.model\nsize: 1\n",
         "extra/empty.yaml": "# Nothing.\n",
         "technique/packing/baseline.yaml": PROSE,
-        "technique/packing/bfd.yaml": PROSE + "parameters: {n: {default: 2, help: number}}\n",
+        "technique/packing/bfd.yaml": PROSE
+        + 'parameters: {n: {default: 2, help: number}}\nsettings: {trainer: {n: "${n}"}}\n',
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +68,20 @@ def test_registering_twice_is_registering_once(conf: Path) -> None:
     register(conf)
 
     assert ConfigStore.instance().list("technique/packing") == first == ["baseline.yaml", "bfd.yaml"]
+
+
+@pytest.mark.parametrize("typed", ["trainer.arguments.beta=0.1", "+trainer.arguments.beta=0.1"])
+def test_a_field_of_the_trainers_arguments_is_typed_with_or_without_a_plus(conf: Path, typed: str) -> None:
+    (conf / "trainer").mkdir()
+    (conf / "trainer" / "sft.yaml").write_text("name: sft\narguments: {}\n")
+    register(conf)
+
+    with initialize(version_base="1.3", config_path=None):
+        config = compose("config", overrides=["+trainer=sft", typed])
+        with pytest.raises(HydraException, match=r"Could not override 'trainer\.argument\.beta'"):
+            compose("config", overrides=["+trainer=sft", "trainer.argument.beta=0.1"])
+
+    assert config.trainer == {"name": "sft", "arguments": {"beta": 0.1}}
 
 
 @pytest.mark.parametrize("text", ["- a\n- b\n", "a: [1\n"])

@@ -100,31 +100,6 @@ def test_all_problems_of_all_files_are_said_at_once(conf: Path, write: Write) ->
     assert "technique/length/short.yaml: not readable as YAML" in text
 
 
-@pytest.mark.parametrize(
-    ("rule", "part"),
-    [
-        ("requires: [{packing: [bfd], because: b, source: s}]", "a rule is about 'packing'"),
-        ("requires: [{adapter: [dora], because: b, source: s}]", "adapter=dora; the options are baseline"),
-        (
-            "excludes: [{adapter.alpha: [1], because: b, source: s}]",
-            "no option of adapter has that parameter",
-        ),
-        ("excludes: [{trainer: [ppo], because: b, source: s}]", "no trainer 'ppo'; there are dpo, grpo, sft"),
-        ("trainers: {allowed: [ppo], because: b, source: s}", "no trainer 'ppo'"),
-        ("settings: {trainers: {ppo: {trainer: {beta: 1}}}}", "no trainer 'ppo'"),
-        ("same_as: dora", "same_as names 'dora'; the options are"),
-        ("same_as: {option: baseline, when: {length: [long]}}", "length=long; the options are"),
-    ],
-)
-def test_a_rule_about_what_does_not_exist_is_refused(conf: Path, write: Write, rule: str, part: str) -> None:
-    write("adapter/dangling", f"summary: Names what is not there.\n{PROSE}{rule}\n")
-
-    with pytest.raises(CatalogueError) as error:
-        read_catalogue(conf)
-
-    assert part in str(error.value)
-
-
 def test_a_folder_without_techniques_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogueError, match="set MEMSWEEP_CONF to the conf folder"):
         read_catalogue(tmp_path)
@@ -148,22 +123,3 @@ def test_rules_are_asked_without_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
-
-
-def test_a_rule_is_about_a_number_that_configurations_have(conf: Path, write: Write) -> None:
-    rule = "requires: [{{{condition}, because: b, source: s}}]\n"
-    for name, condition in {"a": "measure.passes: [1]", "b": "length.tokens: {divides: passes}"}.items():
-        write(f"adapter/{name}", "summary: X.\n" + PROSE + rule.format(condition=condition))
-
-    with pytest.raises(CatalogueError) as error:
-        read_catalogue(conf)
-
-    assert "a rule is about 'measure', which is none of trainer, device, bf16, batch," in str(error.value)
-    assert "a rule is about 'passes', which is none of batch, measure.evaluation_examples" in str(error.value)
-
-
-def test_a_rule_is_about_a_device_that_there_is(conf: Path, write: Write) -> None:
-    write("adapter/a", "summary: X.\n" + PROSE + "requires: [{device: [gpu], because: b, source: s}]\n")
-
-    with pytest.raises(CatalogueError, match="a rule is about device=gpu; it is one of cpu, cuda"):
-        read_catalogue(conf)

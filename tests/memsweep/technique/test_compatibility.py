@@ -189,6 +189,31 @@ def test_a_rule_can_be_about_the_arguments_and_numbers_of_the_configuration(
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "end"),
+    [
+        ("trainer.arguments.beta: {above: 0}", "b (s); set trainer.arguments.beta above 0"),
+        ("trainer.arguments.beta: [0.1]", "b (s); type trainer.arguments.beta=0.1"),
+        ("trainer.arguments.beta: [0.1], length: [limit]", "b (s)"),
+        (
+            "any_of: [{length: [limit]}, {trainer.arguments.beta: [0.1]}]",
+            "b (s); type trainer.arguments.beta=0.1",
+        ),
+    ],
+)
+def test_a_rule_about_an_argument_ends_with_what_to_type(
+    conf: Path, write: Callable[[str, str], None], condition: str, end: str
+) -> None:
+    prose = WITH_ARGUMENTS.partition("requires")[0]
+    write("adapter/synced", f"{prose}requires: [{{{condition}, because: b, source: s}}]\n")
+    catalogue = read_catalogue(conf)
+    here = Circumstances(trainer="sft", device="cpu", arguments={})
+
+    (sentence,) = violations(catalogue.choose({"adapter": "synced"}), here, catalogue)
+
+    assert sentence.partition(": ")[2] == end
+
+
 def test_circumstances_differ_by_their_arguments(catalogue: Catalogue) -> None:
     one, other = (Circumstances(trainer="sft", device="cpu", arguments={"beta": b}) for b in (0.1, 0.2))
 

@@ -47,7 +47,20 @@ def test_alternatives_share_the_other_conditions_of_their_rule() -> None:
 @pytest.mark.parametrize(
     ("more", "part"),
     [
-        ({"summry": "x"}, "the file has no key summry; it may have summary, costs, source"),
+        ({"summry": "x"}, "the file has no key summry; did you mean summary?"),
+        ({"because": "x"}, "the file has no key because; it may have summary, costs, source"),
+        (
+            {"parameters": {"r": {"default": 1, "help": "more", "less": None}}},
+            "within {...} a comma begins a new key: quote a text that holds one",
+        ),
+        (
+            {"parameters": {"r": {"default": 1, "help": "x", "min": "1"}}},
+            "parameters.r.min must be a number, got '1'",
+        ),
+        (
+            {"needs": {"min_compute_capability": "9"}},
+            "needs.min_compute_capability must be a number, got '9'",
+        ),
         ({"summary": ""}, "summary must be a sentence, got ''"),
         ({"saves": "memory"}, "saves must be one or more of weights, gradients"),
         ({"saves": ["nothing", "weights"]}, "saves is nothing or something"),
@@ -65,7 +78,15 @@ def test_alternatives_share_the_other_conditions_of_their_rule() -> None:
         ({"parameters": {"option": {"default": 1, "help": "x"}}}, "is not a name that a parameter can have"),
         ({"parameters": {"r": {"default": 1, "search": ["a"], "help": "x"}}}, "a value must be int, got 'a'"),
         ({"parameters": {"r": {"default": 1, "max": 0, "help": "x"}}}, "a value must be at most 0, got 1"),
-        ({"settings": {"trainr": {}}}, "settings has no key trainr; it may have model, trainer, adapter"),
+        ({"settings": {"peft": {}}}, "settings has no key peft; it may have model, trainer, adapter"),
+        (
+            {"settings": {"trainners": {"neftune_noise_alpha": 5}}},
+            "settings has no key trainners; did you mean trainer?",
+        ),
+        (
+            {"settings": {"trainers": {"neftune_noise_alpha": 5}}},
+            "no trainer 'neftune_noise_alpha'; did you mean the seam trainer?",
+        ),
         ({"settings": {"trainer": ["packing"]}}, "settings.trainer must be a mapping"),
         (
             {"settings": {"trainer": {"r": "${r}"}}},
@@ -82,7 +103,19 @@ def test_alternatives_share_the_other_conditions_of_their_rule() -> None:
             "trainers.allowed must list a trainer",
         ),
         ({"requires": {"a": "x"}}, "requires must be a list of rules"),
-        ({"requires": [{"a": "x", "source": "s"}]}, "requires[0] must say its because"),
+        ({"requires": [{"a": "x", "source": "s"}]}, "requires[0] must say its because, got None"),
+        (
+            {"requires": [{"a": "x", "source": "s", "becuase": "b"}]},
+            "requires[0] must say its because, got None; did you mean because by becuase?",
+        ),
+        *(
+            (
+                {"requires": [{"truncation.max_length": {name: value}, "because": "b", "source": "s"}]},
+                f"requires[0].truncation.max_length.{name} must be a number, got {value!r}",
+            )
+            for name in ("at_least", "at_most", "above")
+            for value in ("sixty", True, None)
+        ),
         ({"requires": [{"because": "b", "source": "s"}]}, "requires[0] has no condition"),
         ({"requires": [{"a": {"over": 1}, "because": "b", "source": "s"}]}, "requires[0].a has no key over"),
         (
@@ -90,6 +123,25 @@ def test_alternatives_share_the_other_conditions_of_their_rule() -> None:
             "excludes[0].versions.trl: 'new' is not a version specifier",
         ),
         ({"same_as": [3]}, "same_as must name an option, got 3"),
+        (
+            {"same_as": {"option": "baseline", "parameters": {"rank": 1}}},
+            "same_as.parameters.rank is not a parameter of this option (none)",
+        ),
+        (
+            {
+                "parameters": {"max_length": {"default": 1, "help": "x"}},
+                "same_as": {"option": "baseline", "parameters": {"max_lenght": 1}},
+            },
+            "same_as.parameters.max_lenght is not a parameter of this option (max_length); "
+            "did you mean max_length?",
+        ),
+        (
+            {
+                "parameters": {"max_length": {"default": 1, "help": "x"}},
+                "same_as": {"option": "baseline", "parameters": {"max_length": "1"}},
+            },
+            "same_as.parameters.max_length must be int, got '1'",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_said(more: dict[str, Any], part: str) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memsweep.technique.rule import Condition, one_of
@@ -26,6 +28,21 @@ def test_what_divides_a_number_that_is_not_known_is_not_judged() -> None:
     assert not condition.holds(3, {"batch": 8})
     assert condition.holds(4, {"batch": 8})
     assert condition.text({"batch": 8}) == "micro_batch.size to divide batch (8)"
+
+
+@pytest.mark.parametrize(
+    ("claim", "remedy"),
+    [
+        ({"allowed": (0.1,)}, "type trainer.arguments.beta=0.1"),
+        ({"allowed": (1,)}, "type trainer.arguments.beta=1"),
+        ({"allowed": (True,)}, "type trainer.arguments.beta=true"),
+        ({"allowed": (0.1, 0.2)}, "set trainer.arguments.beta to 0.1 or 0.2"),
+        ({"above": 0}, "set trainer.arguments.beta above 0"),
+        ({"at_least": 1, "at_most": 2}, "set trainer.arguments.beta at least 1 and at most 2"),
+    ],
+)
+def test_a_remedy_is_typed_only_where_one_value_fits(claim: dict[str, Any], remedy: str) -> None:
+    assert Condition(key="trainer.arguments.beta", **claim).remedy({}) == remedy
 
 
 def test_values_are_listed_as_people_do() -> None:

@@ -9,7 +9,7 @@ import pytest
 from memsweep.errors import TwoOwners, UnknownOption
 from memsweep.technique.catalogue import Catalogue, read_catalogue
 from memsweep.technique.choice import ChosenOption
-from memsweep.technique.settings import Settings, merge, requested_hash
+from memsweep.technique.settings import Settings, doubly_set, merge, requested_hash
 
 PROSE = "summary: Sets a thing.\nsaves: nothing\ncosts: nothing\nsource: arXiv:0000.00000\nchanges: nothing\n"
 
@@ -58,6 +58,41 @@ def test_one_key_is_found_under_other_names_and_within_mappings(
 
     with pytest.raises(TwoOwners, match=f"adapter=one and length=other both set {key}"):
         merge(catalogue.choose({"adapter": "one", "length": "other"}), "sft", catalogue)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({"max_length": 64}, ["max_length"]),
+        ({"old": 1, "beta": 0.1}, ["old"]),
+        ({"new": None}, ["new"]),
+        ({"kwargs.a": 1}, ["kwargs"]),
+        ({"kwargs": {"b": 1}, "max_length": 1}, ["kwargs", "max_length"]),
+        ({"optim": "sgd"}, []),
+        ({}, []),
+    ],
+)
+def test_what_the_study_and_an_option_both_set_is_found(
+    conf: Path, write: Callable[[str, str], None], arguments: dict[str, object], names: list[str]
+) -> None:
+    trainer = '{max_length: 1, "new|old": true, kwargs: {a: 1}}'
+    write("length/one", f"{PROSE}same_as: baseline\nsettings: {{trainer: {trainer}}}\n")
+    catalogue = read_catalogue(conf)
+
+    found = doubly_set(catalogue.choose({"length": "one"}), "sft", arguments, catalogue)
+
+    assert sorted(found) == [
+        f"length=one and trainer.arguments.{name} both set it: drop one of them" for name in names
+    ]
+
+
+def test_what_an_option_sets_for_one_trainer_is_set_twice_there_only(catalogue: Catalogue) -> None:
+    choice = catalogue.choose({"adapter": "lora"})
+
+    assert doubly_set(choice, "sft", {"beta": 0.1}, catalogue) == ()
+    assert doubly_set(choice, "dpo", {"beta": 0.1}, catalogue) == (
+        "adapter=lora and trainer.arguments.beta both set it: drop one of them",
+    )
 
 
 def test_two_options_may_fill_one_mapping(conf: Path, write: Callable[[str, str], None]) -> None:

@@ -12,7 +12,13 @@ from memsweep.config.schema import TrialConfig
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.technique.settings import Settings
-from memsweep.trainers.arguments import micro_batches, prompt_room, quantization_config, training_arguments
+from memsweep.trainers.arguments import (
+    longer,
+    micro_batches,
+    prompt_room,
+    quantization_config,
+    training_arguments,
+)
 from memsweep.trainers.build import RECIPES, recipe_of
 from memsweep.trainers.recipe import TrialRequest
 from tiny import tiny_config
@@ -136,8 +142,19 @@ def test_the_room_of_a_prompt_is_what_a_completion_leaves(
 def test_a_length_without_room_for_a_prompt_is_refused(tmp_path: Path) -> None:
     request = _request(tiny_config("online_dpo"), tmp_path, Settings(trainer={"max_length": 8}))
 
-    with pytest.raises(ConfigError, match=r"no token of a prompt beside a completion of 8"):
+    with pytest.raises(ConfigError, match=r"no token of a prompt beside a completion of 8") as error:
         training_arguments(recipe_of("online_dpo"), request)
+    assert str(error.value).endswith(
+        "type technique/truncation=max_length technique.truncation.max_length=16, "
+        "or lower trainer.completion_tokens"
+    )
+
+
+def test_a_limit_is_raised_where_it_was_set() -> None:
+    option = "technique/truncation=max_length technique.truncation.max_length=32"
+
+    assert longer({}, 32) == option
+    assert longer({"max_length": 16}, 32) == "trainer.arguments.max_length=32"
 
 
 def test_a_batch_that_splits_a_group_of_completions_is_refused(tmp_path: Path) -> None:

@@ -8,18 +8,23 @@ out, or ignore it; unverifiable where it needs what this machine has not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import datasets
+import torch
+import transformers
 from seen import BATCH, Seen, float32_as_baseline, walk_config, watch
 
 from memsweep.machine import Device
 from memsweep.report.support import Cell, support
-from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue
+from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, conf_folder, read_catalogue
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.compatibility import Circumstances, circumstances_here, violations
 from memsweep.technique.settings import merge
@@ -82,13 +87,26 @@ class Result:
 
 
 class Walk:
-    """Runs choices on the tiny models, each once."""
+    """Runs choices on the tiny models, each once, and ahead of the asking where there are several cores."""
 
     def __init__(self, catalogue: Catalogue, folder: Path) -> None:
         self.catalogue = catalogue
         self.cells = {(cell.option, cell.trainer): cell for cell in cells(catalogue)}
         self.folder = folder
         self._results: dict[str, Result] = {}
+        self._coming: dict[str, Future[Result]] = {}
+
+    def begin(self, pool: Executor, wanted: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Have choices run by a pool of processes; `run` then waits for what it asks for.
+
+        Args:
+            pool: Of processes that import this module.
+            wanted: Trainers and options, in the order in which they will be asked for.
+        """
+        for trainer, options in wanted:
+            key = _key(trainer, options)
+            if key not in self._coming:
+                self._coming[key] = pool.submit(attempt, trainer, dict(options), self.folder)
 
     def run(self, trainer: str, options: Mapping[str, Any], *, again: bool = False) -> Result:
         """Let the libraries do what `options` set, whatever the rules say of it.
@@ -96,11 +114,14 @@ class Walk:
         Args:
             trainer: Its name.
             options: Technique to option; `trainer.arguments.<field>` to a value; a parameter to its value.
-            again: Run it even if it was run before.
+            again: Run it in this process, even if it was run before.
         """
-        key = f"{trainer} {sorted(options.items())}"
-        if again or key not in self._results:
-            self._results[key] = self._run(trainer, options)
+        key = _key(trainer, options)
+        if again:
+            return attempt(trainer, options, self.folder)
+        if key not in self._results:
+            coming = self._coming.get(key)
+            self._results[key] = coming.result() if coming else attempt(trainer, options, self.folder)
         return self._results[key]
 
     def baseline(self, trainer: str, options: Mapping[str, Any]) -> Seen:
@@ -112,28 +133,6 @@ class Walk:
     def choice(self, trainer: str, options: Mapping[str, Any]) -> dict[str, ChosenOption]:
         """Return the complete choice that `options` make, at values that show on short texts."""
         return choice(trainer, options, self.catalogue)
-
-    def _run(self, trainer: str, options: Mapping[str, Any]) -> Result:
-        arguments = _arguments(options)
-        for technique in options:
-            arguments |= ARGUMENTS.get(technique, {})
-        settings = merge(self.choice(trainer, options), trainer, self.catalogue)
-        config = walk_config(
-            trainer,
-            self.folder,
-            arguments,
-            n_layers=options.get(LAYERS),
-            n_evaluation=options.get("measure.evaluation_examples", 0),
-        )
-        try:
-            seen = watch(config, settings, self.folder)
-        except Exception as error:
-            return Result(Fate.RAISES, f"{type(error).__name__}: {str(error).strip()[:300]}")
-        if not all(math.isfinite(loss) for loss in seen.losses):
-            return Result(Fate.RAISES, f"losses are {seen.losses}")
-        if seen.missing:
-            return Result(Fate.NOT_IN_FORCE, "; ".join(seen.missing), seen)
-        return Result(Fate.WORKS, "", seen)
 
     def refusals(self, trainer: str, options: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the sentences with which the rules refuse `options` here."""
@@ -168,6 +167,49 @@ class Walk:
 
     def _siblings(self, cell: Cell) -> Iterator[Cell]:
         return (other for other in self.cells.values() if other.option == cell.option)
+
+
+def attempt(trainer: str, options: Mapping[str, Any], folder: Path) -> Result:
+    """Let a real trainer take two steps with `options`, and tell how it fared."""
+    arguments = _arguments(options)
+    for technique in options:
+        arguments |= ARGUMENTS.get(technique, {})
+    catalogue = installed_catalogue()
+    settings = merge(choice(trainer, options, catalogue), trainer, catalogue)
+    config = walk_config(
+        trainer,
+        folder,
+        arguments,
+        n_layers=options.get(LAYERS),
+        n_evaluation=options.get("measure.evaluation_examples", 0),
+    )
+    try:
+        seen = watch(config, settings, folder)
+    except Exception as error:
+        return Result(Fate.RAISES, f"{type(error).__name__}: {str(error).strip()[:300]}")
+    if not all(math.isfinite(loss) for loss in seen.losses):
+        return Result(Fate.RAISES, f"losses are {seen.losses}")
+    if seen.missing:
+        return Result(Fate.NOT_IN_FORCE, "; ".join(seen.missing), seen)
+    return Result(Fate.WORKS, "", seen)
+
+
+def alone() -> None:
+    """Make this process one that walks: one thread, and silent."""
+    torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
+    datasets.disable_progress_bars()
+    transformers.utils.logging.disable_progress_bar()
+    warnings.simplefilter("ignore")
+
+
+@lru_cache
+def installed_catalogue() -> Catalogue:
+    """Return the catalogue, read once a process."""
+    return read_catalogue(conf_folder())
+
+
+def _key(trainer: str, options: Mapping[str, Any]) -> str:
+    return f"{trainer} {sorted(options.items())}"
 
 
 def choice(trainer: str, options: Mapping[str, Any], catalogue: Catalogue) -> dict[str, ChosenOption]:

@@ -97,6 +97,7 @@ def decomposed(sight: Sight) -> None:
     # It starts as the model that it was, with both halves filled: the first gradient is another one.
     assert math.isclose(sight.seen.first_loss, sight.base.first_loss, rel_tol=1e-3, abs_tol=1e-5)
     assert not math.isclose(sight.seen.gradient_norm, sight.run("lora").gradient_norm, rel_tol=1e-2)
+    assert sight.run("pissa").gradient_norm != sight.run("olora").gradient_norm
 
 
 def virtual_tokens(sight: Sight) -> None:
@@ -159,6 +160,7 @@ def fused_attention(sight: Sight) -> None:
 
 
 def state_in_eight_bits(sight: Sight) -> None:
+    assert sight.seen.optimizer.rpartition(".")[2].startswith("AdamW")
     assert sight.seen.state_bytes["torch.uint8"] > 0
     assert sight.seen.all_state_bytes < 0.75 * sight.base.all_state_bytes
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 from seen import built_trainer, walk_config
-from walk import Walk
+from walk import PARAMETERS, Walk
 
-from memsweep.technique.settings import Settings
+from memsweep.technique.settings import Settings, merge
 
 SEPARATE = {
     "padding_free": {"padding_free": True, "max_length": None},
@@ -95,3 +95,16 @@ def test_an_adapter_in_the_layers_keeps_examples_apart(walk: Walk) -> None:
     alone = scores(walk, {"per_device_train_batch_size": 1, "max_length": None}, "sdpa", lora)
 
     assert furthest(scores(walk, SEPARATE["bfd"], "sdpa", lora), alone) < 1e-5
+
+
+def test_what_a_row_cannot_hold_is_cut_off_or_split_off_as_the_option_says(walk: Walk) -> None:
+    def lengths(**options: str) -> list[int]:
+        settings = merge(walk.choice("sft", options), "sft", walk.catalogue)
+        ready = built_trainer(walk_config("sft", walk.folder), settings, walk.folder).trainer
+        return [len(ids) for ids in ready.train_dataset["input_ids"]]
+
+    whole, limit = lengths(), PARAMETERS["technique.truncation.max_length"]
+    held = {name: sum(lengths(packing=name, truncation="max_length")) for name in ("bfd", "bfd_split")}
+
+    assert max(whole) > limit
+    assert held == {"bfd": sum(min(n, limit) for n in whole), "bfd_split": sum(whole)}

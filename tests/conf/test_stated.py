@@ -39,6 +39,12 @@ RULES: Table = (
     ("requires checkpointing=disabled", "adapter=prefix_tuning"),
     ("excludes trainer=grpo or rloo with transformers>=5.18", "adapter=p_tuning|prompt_tuning"),
     ("excludes trainer=grpo, online_dpo or rloo with transformers>=5.18", "adapter=prefix_tuning"),
+    ("excludes trainer=reward with transformers>=5.18", "adapter=prefix_tuning"),
+    (
+        "excludes precision=bf16_mixed; or precision=baseline, bf16=native in grpo, rloo with "
+        "transformers<5.18",
+        "generation_cache=static",
+    ),
     (
         "excludes quantization chosen, trainer=grpo or rloo; or quantization chosen, precision=fp32, "
         "trainer=dpo, kto or sft; or quantization chosen, precision=baseline, bf16=emulated, "

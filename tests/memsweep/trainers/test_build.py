@@ -94,7 +94,9 @@ def test_generation_uses_the_cache_that_is_asked_for(
     place = model_place(config.model)
     request = TrialRequest(
         config=config,
-        settings=Settings(trainer={"activation_checkpointing|gradient_checkpointing": recomputes, **asked}),
+        settings=Settings(
+            trainer={"activation_checkpointing|gradient_checkpointing": recomputes, "bf16": False, **asked}
+        ),
         device=Device.CPU,
         model=place.name,
         revision=place.revision,

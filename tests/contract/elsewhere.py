@@ -33,7 +33,8 @@ from walk import choice
 
 from memsweep.machine import ALLOCATOR_VARIABLES as ALLOCATOR
 from memsweep.machine import Device
-from memsweep.technique.catalogue import ARGUMENT, Catalogue
+from memsweep.technique.catalogue import Catalogue
+from memsweep.technique.rule import ARGUMENT
 from memsweep.technique.settings import merge
 from memsweep.trainers.recipe import TrialRequest
 from tiny import tiny_config

@@ -12,9 +12,9 @@ from packaging.specifiers import SpecifierSet
 from walk import refusals
 
 from memsweep.machine import package_versions
-from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue
+from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.option import BASELINE, Option
-from memsweep.technique.rule import Condition, Rule
+from memsweep.technique.rule import ARGUMENT, NUMBERS, Condition, Rule
 
 MOST_PARTNERS = 3
 

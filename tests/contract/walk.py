@@ -24,9 +24,10 @@ from seen import BATCH, Seen, float32_as_baseline, walk_config, watch
 
 from memsweep.machine import Device
 from memsweep.report.support import Cell, support
-from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, conf_folder, read_catalogue
+from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.compatibility import Circumstances, circumstances_here, violations
+from memsweep.technique.rule import ARGUMENT, NUMBERS
 from memsweep.technique.settings import merge
 
 # Values at which an option shows on texts of 20 to 90 tokens; the defaults suit real models.
@@ -118,10 +119,10 @@ class Walk:
         """
         key = _key(trainer, options)
         if again:
-            return attempt(trainer, options, self.folder)
+            return attempt(trainer, options, self.folder, self.catalogue)
         if key not in self._results:
             coming = self._coming.get(key)
-            self._results[key] = coming.result() if coming else attempt(trainer, options, self.folder)
+            self._results[key] = coming.result() if coming else self.run(trainer, options, again=True)
         return self._results[key]
 
     def baseline(self, trainer: str, options: Mapping[str, Any]) -> Seen:
@@ -169,12 +170,21 @@ class Walk:
         return (other for other in self.cells.values() if other.option == cell.option)
 
 
-def attempt(trainer: str, options: Mapping[str, Any], folder: Path) -> Result:
-    """Let a real trainer take two steps with `options`, and tell how it fared."""
+def attempt(
+    trainer: str, options: Mapping[str, Any], folder: Path, catalogue: Catalogue | None = None
+) -> Result:
+    """Let a real trainer take two steps with `options`, and tell how it fared.
+
+    Args:
+        trainer: Its name.
+        options: As for `Walk.run`.
+        folder: Where it may write.
+        catalogue: What the options set; the project's own when None.
+    """
     arguments = _arguments(options)
     for technique in options:
         arguments |= ARGUMENTS.get(technique, {})
-    catalogue = installed_catalogue()
+    catalogue = catalogue or installed_catalogue()
     settings = merge(choice(trainer, options, catalogue), trainer, catalogue)
     config = walk_config(
         trainer,

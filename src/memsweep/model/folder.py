@@ -84,7 +84,7 @@ def require_template(config: TrialConfig, place: ModelPlace, rows: Sequence[Mapp
         asked = config.model
         model = f"model.path={asked.path}" if asked.source is ModelSource.PATH else f"model={asked.name}"
         own = (
-            f", or type +trainer.arguments.{TEMPLATE}=template.jinja"
+            f", or type trainer.arguments.{TEMPLATE}=template.jinja"
             if config.trainer.name in WITH_TEMPLATE
             else ""
         )

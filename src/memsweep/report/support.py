@@ -16,10 +16,10 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from memsweep.machine import Device
-from memsweep.technique.catalogue import ARGUMENT, NUMBERS, Catalogue, is_circumstance
+from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.compatibility import Circumstances, circumstances_here, violations
 from memsweep.technique.option import BASELINE, Needs, Option
-from memsweep.technique.rule import Condition
+from memsweep.technique.rule import ARGUMENT, NUMBERS, Condition, is_circumstance
 
 ANYTHING = "0"
 """A version for a package that no bound is set on."""

@@ -17,10 +17,7 @@ from memsweep.technique.checking import dangling, misnamed, misplaced
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.option import BASELINE, Option, Technique
 from memsweep.technique.reading import read_option
-from memsweep.technique.rule import ARGUMENT as ARGUMENT
 from memsweep.technique.rule import FACTS, Condition, Rule
-from memsweep.technique.rule import NUMBERS as NUMBERS
-from memsweep.technique.rule import is_circumstance as is_circumstance
 from memsweep.technique.yaml_text import read_yaml
 
 

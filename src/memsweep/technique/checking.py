@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -173,10 +174,8 @@ def _unknown_siblings(option: Option, technique: Technique) -> list[str]:
 def _packages(options: Iterable[Option]) -> frozenset[str]:
     """Return the packages that can be meant, installed or not: those that something needs."""
     texts = [text for option in options for text in option.needs.packages]
-    try:
+    with suppress(metadata.PackageNotFoundError):  # used from its folder, not installed
         texts += metadata.requires("memsweep") or []
-    except metadata.PackageNotFoundError:  # used from its folder, not installed
-        texts += []
     return frozenset(Requirement(text).name for text in texts)
 
 

@@ -41,6 +41,21 @@ def checkpointed(model: torch.nn.Module) -> dict[str, Any]:
     }
 
 
+def recompute_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether two answers of `checkpointed` say that the same is recomputed.
+
+    `use_reentrant` is left out: it says how autograd is held meanwhile, not what is recomputed, and a trainer
+    that switches checkpointing off to generate may set it anew (online DPO, with transformers==5.17.0).
+    """
+
+    def what(facts: Mapping[str, Any]) -> tuple[Any, ...]:
+        ways = [json.loads(text) for text in facts["keywords"]]
+        kept = [{key: way[key] for key in way if key != "use_reentrant"} for way in ways]
+        return facts["modules"], facts["functions"], [way for way in kept if way]
+
+    return what(one) == what(other)
+
+
 def checkpointing_modules(model: torch.nn.Module) -> Iterator[Any]:
     """Yield the modules that can recompute their activations."""
     for module in model.modules():

@@ -30,6 +30,7 @@ from memsweep.measure.tokens import TokenCounter
 from memsweep.model.folder import model_place, require_template
 from memsweep.readback.effective import checkpointed, effective, effective_hash, trained_parameters
 from memsweep.readback.in_force import differences
+from memsweep.readback.model_facts import recompute_alike
 from memsweep.record.folder import TrialFolder, write_json
 from memsweep.record.outcome import Measured, NonFinite, NotInForce, Outcome, Phase, Reused
 from memsweep.record.trial import TrialRecord
@@ -206,10 +207,9 @@ def _train(built: Built, request: TrialRequest, plan: Plan, life: _Life, known: 
         return TokenCounter(trainer.model_wrapped if is_compiled else trainer.model)
 
     def measuring() -> None:
-        if checkpointed(trainer.model) != before:
-            changed = (
-                f"checkpointing was {before}, and is {checkpointed(trainer.model)} after the first steps"
-            )
+        now = checkpointed(trainer.model)
+        if not recompute_alike(before, now):
+            changed = f"checkpointing was {before}, and is {now} after the first steps"
             raise _Ended(NotInForce(differences=(changed,)))
         life.enter(Phase.MEASURE)
 

@@ -18,6 +18,7 @@ import torch
 from begun import begin, begun, cache_of
 from memsweep.config.schema import RewardConfig, TrialConfig
 from memsweep.readback.effective import effective, effective_hash
+from memsweep.readback.model_facts import recompute_alike
 from memsweep.readback.optimizer import innermost
 from memsweep.readback.plain import plain
 from memsweep.technique.settings import Settings
@@ -366,3 +367,18 @@ def test_two_trainers_built_alike_in_one_process_have_the_same_facts(
         one, other = (begin(config, Settings(), tmp_path_factory.mktemp(trainer)) for _ in range(2))
 
     assert facts_of(one, config) == facts_of(other, config)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "alike"),
+    [
+        (['{"use_reentrant": false}'], True),
+        (['{"every_n_layers": 2, "use_reentrant": false}'], False),
+        ([], True),
+    ],
+)
+def test_only_what_is_recomputed_is_compared_after_the_first_steps(keywords: list[str], alike: bool) -> None:
+    before = {"modules": [True, True], "keywords": [], "functions": ["checkpoint"]}
+
+    assert recompute_alike(before, {**before, "keywords": keywords}) is alike
+    assert not recompute_alike(before, {**before, "modules": [True, False]})

@@ -19,7 +19,7 @@ from memsweep.model.folder import model_place
 from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built, build
 from memsweep.trainers.recipe import TrialRequest
-from tiny import tiny_config
+from tiny import share_cache, tiny_config
 
 
 class _Begun(Exception):
@@ -50,10 +50,15 @@ def request_of(config: TrialConfig, settings: Settings, folder: Path) -> TrialRe
     )
 
 
+def built_from(config: TrialConfig, settings: Settings, folder: Path) -> Built:
+    """Return the trainer that the trial asks for, rules aside, as if it were the first of its process."""
+    AcceleratorState._reset_state(reset_partial_state=True)  # it keeps the precision of an earlier trainer
+    return build(request_of(config, settings, folder))
+
+
 def begin(config: TrialConfig, settings: Settings, folder: Path) -> Built:
     """Return the trainer that the trial asks for, as it is before its first step."""
-    AcceleratorState._reset_state(reset_partial_state=True)  # it keeps the precision of an earlier trainer
-    built = build(request_of(config, settings, folder))
+    built = built_from(config, settings, folder)
     callback = _AtBegin()
     built.trainer.args.max_steps = 4
     built.trainer.add_callback(callback)
@@ -71,7 +76,7 @@ def begun(factory: pytest.TempPathFactory, trainer: str = "sft", /, **seams: Map
 
 @contextmanager
 def cache_of(factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Use the session's cache folder, as `tiny.share_cache` does for one test."""
+    """Use the cache folder that all tests share, outside a test of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEMSWEEP_CACHE", str(factory.getbasetemp() / "memsweep-cache"))
+        share_cache(factory, patch)
         yield

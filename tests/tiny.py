@@ -93,7 +93,7 @@ def tiny_config(
 
 
 def share_cache(factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Path:
-    """Let all tests of a session use one cache folder, which starts empty."""
+    """Let all tests that are run together use one cache folder, which starts empty."""
     folder = factory.getbasetemp() / "memsweep-cache"
     patch.setenv("MEMSWEEP_CACHE", str(folder))
     return folder

@@ -17,15 +17,14 @@ from typing import Any
 from unittest import mock
 
 import torch
-from accelerate.state import AcceleratorState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from begun import request_of
+from begun import built_from
 from memsweep.config.schema import DataKind, DatasetConfig, DatasetSource, TrialConfig
 from memsweep.measure.tokens import count
 from memsweep.readback.in_force import differences
 from memsweep.technique.settings import Settings
-from memsweep.trainers.build import Built, build
+from memsweep.trainers.build import Built
 from tiny import DATA, tiny_config
 
 N_STEPS = 2
@@ -267,10 +266,9 @@ def float32_as_baseline() -> Iterator[None]:
 
 def built_trainer(config: TrialConfig, settings: Settings, folder: Path) -> Built:
     """Return the trainer that a trial of `config` and `settings` would train with, rules aside."""
-    AcceleratorState._reset_state(reset_partial_state=True)  # it keeps the precision of an earlier trainer
     torch.manual_seed(0)
     with float32_as_baseline():
-        return build(request_of(config, settings, folder))
+        return built_from(config, settings, folder)
 
 
 class _Watcher(TrainerCallback):

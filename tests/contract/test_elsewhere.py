@@ -55,12 +55,14 @@ HERE: Mapping[str, tuple[Fate, str]] = {
         Fate.RAISES,
         "AttributeError: 'NoneType' object has no attribute 'type'",
     ),
-    "allocator=expandable_segments": (Fate.NOT_IN_FORCE, "says nothing about the memory of a cpu"),
-    "allocator=gc_threshold": (Fate.NOT_IN_FORCE, "says nothing about the memory of a cpu"),
-    "allocator=max_split": (Fate.NOT_IN_FORCE, "says nothing about the memory of a cpu"),
-    "attention=flash_attention_2": (Fate.RAISES, f"ImportError: FlashAttention2 .*{NOT_INSTALLED}"),
-    "attention=flash_attention_3": (Fate.RAISES, f"ImportError: FlashAttention3 .*{NOT_INSTALLED}"),
-    "attention=flash_attention_4": (Fate.RAISES, f"ImportError: FlashAttention4 .*{NOT_INSTALLED}"),
+    **{
+        f"allocator={name}": (Fate.NOT_IN_FORCE, "says nothing about the memory of a cpu")
+        for name in ("expandable_segments", "gc_threshold", "max_split")
+    },
+    **{
+        f"attention=flash_attention_{n}": (Fate.RAISES, f"ImportError: FlashAttention{n} .*{NOT_INSTALLED}")
+        for n in (2, 3, 4)
+    },
     "attention=flex": (Fate.RAISES, "FlexAttention does not support backward on CPU"),
     # transformers 5.17 forgets the first error, and says at the second try that there is no such attention.
     "attention=kernels_flash_attn2": (
@@ -74,13 +76,8 @@ HERE: Mapping[str, tuple[Fate, str]] = {
     "generation_cache=quantized": (Fate.RAISES, "ImportError: You need to install optimum-quanto"),
     "kernels=enabled": (Fate.RAISES, "ValueError: Kernels are not available"),
     "optimizer=paged_adamw_8bit": (Fate.NOT_IN_FORCE, "no state is paged: on a cpu"),
-    "sharding=ddp": (Fate.NOT_IN_FORCE, ONE_PROCESS),
-    "sharding=fsdp2": (Fate.NOT_IN_FORCE, ONE_PROCESS),
-    "sharding=zero2": (Fate.NOT_IN_FORCE, ONE_PROCESS),
-    "sharding=zero3": (Fate.NOT_IN_FORCE, ONE_PROCESS),
-    "vllm=colocate": (Fate.RAISES, NO_VLLM),
-    "vllm=colocate_sleep": (Fate.RAISES, NO_VLLM),
-    "vllm=server": (Fate.RAISES, NO_VLLM),
+    **{f"sharding={name}": (Fate.NOT_IN_FORCE, ONE_PROCESS) for name in ("ddp", "fsdp2", "zero2", "zero3")},
+    **{f"vllm={name}": (Fate.RAISES, NO_VLLM) for name in ("colocate", "colocate_sleep", "server")},
 }
 SLOW = {"attention=flex"}  # it compiles before it raises
 

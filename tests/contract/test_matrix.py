@@ -47,6 +47,7 @@ def test_what_the_catalogue_says_works_does(cell: Cell, walk: Walk, tally: dict[
         parameters=chosen.parameters,
         run=lambda name: walk.baseline(cell.trainer, {**partner, cell.technique: name}),
     )
+    assert cell.option in EFFECTS, "say in effects.py what two steps with it must be seen to do"
     EFFECTS[cell.option](sight)
     if set(option.changes) == {Changes.NOTHING.value}:
         assert seen.tokens == base.tokens

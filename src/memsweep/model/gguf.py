@@ -48,7 +48,7 @@ def gguf_folder(file: Path) -> Path:
     is_new, began = not (cache_folder() / name).is_dir(), time.monotonic()
     if is_new:
         log.warning(
-            "reading %s (%s): 2 to 40 s for 100 MB, this once; later trials take what is saved now",
+            "reading %s (%s): about 25 s for 100 MB, this once; later trials take what is saved now",
             file,
             bytes_text(stat.st_size),
         )

@@ -77,7 +77,7 @@ def test_the_wait_is_announced_where_there_is_one(tmp_path: Path, caplog: pytest
     gguf_folder(tmp_path / "a.gguf")
 
     assert len(first) == 2
-    assert "a.gguf (171.2 KiB): 2 to 40 s for 100 MB, this once" in first[0]
+    assert "a.gguf (171.2 KiB): about 25 s for 100 MB, this once" in first[0]
     assert caplog.records == []
 
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 from accelerate.state import AcceleratorState
 from transformers import TrainerCallback
 
 from memsweep.config.schema import TrialConfig
-from memsweep.data.probe import probe
 from memsweep.machine import Device
-from memsweep.model.folder import model_place
 from memsweep.technique.settings import Settings
 from memsweep.trainers.build import Built, build
 from memsweep.trainers.recipe import TrialRequest
+from memsweep.trial.data import trial_request
 from tiny import share_cache, tiny_config
 
 
@@ -32,22 +31,8 @@ class _AtBegin(TrainerCallback):
 
 
 def request_of(config: TrialConfig, settings: Settings, folder: Path) -> TrialRequest:
-    """Return what a trainer on the processor is built from."""
-    place, measure = model_place(config.model), config.measure
-    examples = probe(
-        config.dataset, config.trainer.data, measure.probe_examples, config.seed, measure.evaluation_examples
-    )
-    return TrialRequest(
-        config=config,
-        settings=settings,
-        device=Device.CPU,
-        model=place.name,
-        revision=place.revision,
-        tokenizer=place.tokenizer,
-        data=datasets.Dataset.from_list(list(examples.rows)),
-        evaluation=datasets.Dataset.from_list(list(examples.evaluation)) if examples.evaluation else None,
-        folder=folder,
-    )
+    """Return what a trainer on the processor is built from, the probe's examples alone."""
+    return replace(trial_request(config, settings, Device.CPU, folder)[0], longest=None)
 
 
 def built_from(config: TrialConfig, settings: Settings, folder: Path) -> Built:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-from collections.abc import Iterable
+import platform
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 """What torch's allocator reads: where both are set the first, older name wins.  Tried with torch 2.13.0."""
+
+PROC, CORES = Path("/proc"), Path("/sys/devices/system/cpu")
+
+# Not from memsweep.units: this module imports nothing of ours.
+_KIB, _GIB, _KHZ_PER_MHZ = 1 << 10, 1 << 30, 1000
 
 
 class Device(StrEnum):
@@ -66,6 +73,55 @@ def n_cores() -> int:
     return max(1, min(count, int(quota))) if quota is not None else count
 
 
+def machine_name(devices: Sequence[Mapping[str, Any]] = (), proc: Path = PROC) -> str:
+    """Return what of a machine must be alike for figures to be compared, in words.
+
+    `AMD EPYC 9654, 2 cores, 16 GiB; NVIDIA H200, 140 GiB`: processor, cores that may be used, memory, and the
+    devices that are computed on.
+
+    Args:
+        devices: Those that are computed on, each with its `name` and `memory_bytes`, as the driver says them.
+        proc: Where the kernel's files are.
+    """
+    memory_bytes = _memory_bytes(proc)
+    parts = [_processor(proc), f"{n_cores()} cores"]
+    parts += [f"{memory_bytes / _GIB:.0f} GiB"] if memory_bytes else []
+    kinds = [
+        ", ".join(
+            [str(found.get("name", "unknown device"))]
+            + ([f"{found['memory_bytes'] / _GIB:.0f} GiB"] if "memory_bytes" in found else [])
+        )
+        for found in devices
+    ]
+    counted = [f"{n} x {kind}" if (n := kinds.count(kind)) > 1 else kind for kind in dict.fromkeys(kinds)]
+    return "; ".join([", ".join(parts), *counted])
+
+
+def machine_facts(
+    devices: Sequence[Mapping[str, Any]] = (), proc: Path = PROC, cores: Path = CORES
+) -> dict[str, Any]:
+    """Return what is worth knowing of the machine that figures come from, JSON-ready.
+
+    Args:
+        devices: What the driver says of those that are computed on.
+        proc: Where the kernel's files are.
+        cores: Where the kernel's files on cores are.
+    """
+    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    known = {
+        "processor": _processor(proc),
+        "cores": usable,
+        "n_cores_usable": n_cores(),
+        "n_cores_total": os.cpu_count(),
+        "clock_mhz": _clock_mhz(usable, proc, cores),
+        "governor": _governor(usable, cores),
+        "memory_bytes": _memory_bytes(proc),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "devices": [dict(found) for found in devices],
+    }
+    return {name: value for name, value in known.items() if value not in (None, [])}
+
+
 def has_native_bf16() -> tuple[bool, str]:
     """Tell whether the processor multiplies bfloat16 itself, and how that is known.
 
@@ -81,6 +137,45 @@ def has_native_bf16() -> tuple[bool, str]:
     if found:
         return True, f"processor flag {found[0]}"
     return False, "the processor has none of the flags avx512_bf16, amx_bf16, bf16"
+
+
+def _processor(proc: Path) -> str:
+    """Return the processor's model; its architecture where the kernel does not know the model."""
+    lines = _text(proc / "cpuinfo").splitlines()
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model"))]
+    return next(filter(None, named), platform.processor() or platform.machine())
+
+
+def _memory_bytes(proc: Path) -> int | None:
+    """Return the size of the machine's memory, in bytes."""
+    lines = [line.split() for line in _text(proc / "meminfo").splitlines()]
+    return next((int(words[1]) * _KIB for words in lines if words[:1] == ["MemTotal:"]), None)
+
+
+def _clock_mhz(usable: Sequence[int], proc: Path, cores: Path) -> int | None:
+    """Return the mean clock of the usable cores now; of all, where only /proc/cpuinfo has it."""
+    files = [cores / f"cpu{core}" / "cpufreq" / "scaling_cur_freq" for core in usable]
+    try:
+        clocks = [int(text) / _KHZ_PER_MHZ for text in map(_text, files) if text]
+        lines = _text(proc / "cpuinfo").splitlines()
+        clocks = clocks or [float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
+    except ValueError:
+        return None
+    return round(statistics.mean(clocks)) if clocks else None
+
+
+def _governor(usable: Sequence[int], cores: Path) -> str | None:
+    """Return what chooses the clock of the usable cores: `performance`, `powersave`; several are joined."""
+    files = [cores / f"cpu{core}" / "cpufreq" / "scaling_governor" for core in usable]
+    return "+".join(sorted({text for text in map(_text, files) if text})) or None
+
+
+def _text(file: Path) -> str:
+    """Return what a file of the kernel holds, empty where it is not there."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def _quota(file: Path) -> float | None:
@@ -99,19 +194,16 @@ def _capabilities() -> list[float]:
     Source: NVML API reference, nvmlDeviceGetCudaComputeCapability.
     """
     try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return []
-    if nvml.nvmlInit_v2() != 0:
-        return []
+        import pynvml  # 5 to 14 ms, and only those who ask pay
+
+        pynvml.nvmlInit()
+    except Exception:
+        return []  # no driver; each way not to have one has an error of its own
     try:
-        count, found = ctypes.c_uint(), []
-        nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-        for index in range(count.value):
-            handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
-            if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
-                nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
-                found.append(major.value + minor.value / 10)
-        return found
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        found = [pynvml.nvmlDeviceGetCudaComputeCapability(handle) for handle in handles]
+    except pynvml.NVMLError:
+        return []
     finally:
-        nvml.nvmlShutdown()
+        pynvml.nvmlShutdown()
+    return [major + minor / 10 for major, minor in found]

@@ -33,8 +33,16 @@ def rate_text(per_second: float, noun: str = "tokens") -> str:
     return f"{per_second:,.0f} {noun}/s" if per_second >= 100 else f"{per_second:,.1f} {noun}/s"
 
 
-def measure_text(name: str, value: float) -> str:
-    """Return a measure with the unit that its name ends in: `_bytes`, `_seconds`, `_per_second`."""
+def measure_text(name: str, value: float, interval: tuple[float, float] | None = None) -> str:
+    """Return a measure with the unit that its name ends in: `_bytes`, `_seconds`, `_per_second`.
+
+    Args:
+        name: The measure's name.
+        value: Its value.
+        interval: The lowest and highest value it may have; then how far that is away follows, as a share.
+    """
+    if interval is not None:
+        return f"{measure_text(name, value)} {_spread_text(name, value, interval)}"
     if name.endswith("_bytes"):
         return bytes_text(value)
     if name.endswith("_per_second"):
@@ -44,3 +52,13 @@ def measure_text(name: str, value: float) -> str:
     if name.endswith(("_ratio", "_share")):
         return f"{value:.3f}"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def _spread_text(name: str, value: float, interval: tuple[float, float]) -> str:
+    """Return the longer arm of an interval: as a share of `value`, or with its unit where that is 0."""
+    arm = max(value - interval[0], interval[1] - value, 0.0)
+    sign = "\N{PLUS-MINUS SIGN}"
+    if value == 0:
+        return f"{sign}{measure_text(name, arm)}"
+    percent = 100 * arm / abs(value)
+    return f"{sign}{percent:,.0f} %" if percent >= 9.95 else f"{sign}{percent:.1f}".removesuffix(".0") + " %"

@@ -59,3 +59,19 @@ def test_rates_have_a_digit_more_when_small(per_second: float, noun: str, expect
 )
 def test_a_measures_unit_is_what_its_name_ends_in(name: str, value: float, expected: str) -> None:
     assert measure_text(name, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "interval", "expected"),
+    [
+        ("tokens_per_second", 1045.0, (1014.0, 1070.0), "1,045 tokens/s ~3 %"),
+        ("peak_memory_bytes", 413 * MIB, (413 * MIB * 0.996, 413 * MIB * 1.002), "413.0 MiB ~0.4 %"),
+        ("loss", 2.0, (2.0, 2.0), "2 ~0 %"),
+        ("loss", 2.0, (-1.0, 5.0), "2 ~150 %"),
+        ("loss", 0.0, (-0.25, 0.5), "0 ~0.5"),
+    ],
+)
+def test_an_interval_is_told_by_its_longer_arm(
+    name: str, value: float, interval: tuple[float, float], expected: str
+) -> None:
+    assert measure_text(name, value, interval) == expected.replace("~", "\N{PLUS-MINUS SIGN}")

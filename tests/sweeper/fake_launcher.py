@@ -22,16 +22,24 @@ class FakeLauncher(Launcher):
 
     An exception that the function raises is the job's, as it would be with Hydra's own launchers;
     `KeyboardInterrupt` leaves `launch`, as Ctrl-C does.
+
+    Attributes:
+        launched: Number and overrides of every job, in their order.
+        known: As of the isolated launcher.
+        knew: What `known` was, at every call of `launch`.
     """
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.launched: list[tuple[int, list[str]]] = []
+        self.known: Mapping[str, int] = {}
+        self.knew: list[dict[str, int]] = []
 
     def setup(self, **_: Any) -> None:
         """Nothing is needed."""
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
+        self.knew.append(dict(self.known))
         return [self._job(number, list(o)) for number, o in enumerate(job_overrides, start=initial_job_idx)]
 
     def _job(self, number: int, overrides: list[str]) -> JobReturn:

@@ -215,3 +215,21 @@ def test_the_studys_folder_is_the_same_for_every_trial(app: Path) -> None:
 
     assert len(folders) == 1
     assert {path.name for path in folders[0].iterdir() if path.is_dir()} == {"0", "1", "2"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["basic", "isolated"])
+def test_a_repeat_lies_in_its_trials_folder_whoever_launches_it(app: Path, launcher: str) -> None:
+    process = run(app, f"hydra/launcher={launcher}", "x=1,2", "hydra.sweeper.front_repeats=2")
+    results = [json.loads(line) for line in (app / "out" / "results.jsonl").read_text().splitlines()]
+
+    assert process.returncode == 0, process.stderr
+    assert [len(result["repeats"]) for result in results] == [2, 2]
+    for number, result in enumerate(results):
+        for name in ("1", "2"):
+            folder = app / "out" / str(number) / "repeats" / name
+            said = yaml.safe_load((folder / ".hydra" / "hydra.yaml").read_text())["hydra"]
+            assert said["job"]["num"] == number
+            assert said["overrides"]["task"] == result["overrides"]
+            outcome = json.loads((folder / "outcome.json").read_text())["outcome"]
+            assert outcome["measures"] == result["measures"]

@@ -138,7 +138,7 @@ class RewardConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureConfig:
-    """How long to measure.
+    """How long to measure, and how sure to be.
 
     Attributes:
         name: What reports call it.
@@ -146,26 +146,53 @@ class MeasureConfig:
             once.  Chosen at even quantiles of length, so that short and long ones are both there.
         evaluation_examples: Source examples that every trial evaluates on once, after the first optimizer
             step and outside what is timed; other ones than it trains on.  0 means that nothing is evaluated.
-        warm_up_passes: Passes that are not counted.  Peak memory is taken over them too.
-        measured_passes: Passes that are counted.
-        precision: Stated to the reader, in words.
+        worst_step: Whether one step trains on the longest examples of all the data together, outside what is
+            timed, so that the peak of memory is not one that appears hours later.
+        precision: Half the width of the 95 % confidence interval of the throughput, as a share of it, at
+            which measuring ends.
+        min_passes: Passes that are timed at least.
+        max_passes: Passes that are timed at most, those too that turn out to be warm-up.
+        max_seconds: No further pass is begun after so many seconds of timed passes.
+        repeats: How often each set-up of a study is measured, in shuffled order.
+        front_repeats: How often the set-ups on a study's front are measured again at its end.
+        summary: Stated to the reader, in words.
     """
 
     name: str
     probe_examples: int
-    warm_up_passes: int
-    measured_passes: int
-    precision: str
+    precision: float
+    min_passes: int
+    max_passes: int
+    max_seconds: float
+    summary: str
     evaluation_examples: int = 0
+    worst_step: bool = True
+    repeats: int = 1
+    front_repeats: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("probe_examples", "warm_up_passes", "measured_passes"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"measure.{name} must be at least 1, got {getattr(self, name)}")
-        if self.evaluation_examples < 0:
-            raise ConfigError(
-                f"measure.evaluation_examples must be at least 0, got {self.evaluation_examples}"
+        problems = [
+            f"measure.{name} must be at least {least}, got {getattr(self, name)}"
+            for name, least in (
+                ("probe_examples", 1),
+                ("min_passes", 2),
+                ("max_passes", 2),
+                ("repeats", 1),
+                ("front_repeats", 0),
+                ("evaluation_examples", 0),
             )
+            if getattr(self, name) < least
+        ]
+        if not 0 < self.precision < 1:
+            problems.append(f"measure.precision must be between 0 and 1, e.g. 0.03, got {self.precision}")
+        if self.max_seconds <= 0:
+            problems.append(f"measure.max_seconds must be positive, got {self.max_seconds}")
+        if self.min_passes > self.max_passes:
+            problems.append(
+                f"measure.min_passes={self.min_passes} exceeds measure.max_passes={self.max_passes}"
+            )
+        if problems:
+            raise ConfigError("\n".join(problems))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

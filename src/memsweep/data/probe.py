@@ -1,5 +1,8 @@
 """Which examples does every trial of a study train on?
 
+The probe, which is trained on over and over, and beside it the longest examples of the data, which are
+trained on once: they decide the peak of memory of a training that is long enough to meet them together.
+
 The probe: as many as the measure asks for, at even quantiles of length, so that it has the short, the typical
 and the long ones of the data in their proportion; in an order that the seed fixes.  Two trials with the same
 data, measure and seed get the same examples in the same order, whatever their techniques do to them after.
@@ -29,15 +32,24 @@ class Probe:
         n_available: How many the data have, of those that can be used.
         form: The columns of a row.
         evaluation: Other examples, of lengths as different, to evaluate on.
+        longest: The longest of all that can be used, the longest first; they may be in `rows` too.
     """
 
     rows: tuple[Row, ...]
     n_available: int
     form: tuple[str, ...]
     evaluation: tuple[Row, ...] = ()
+    longest: tuple[Row, ...] = ()
 
 
-def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int, n_evaluation: int = 0) -> Probe:
+def probe(
+    config: DatasetConfig,
+    kind: DataKind,
+    n_examples: int,
+    seed: int,
+    n_evaluation: int = 0,
+    n_longest: int = 0,
+) -> Probe:
     """Return the examples that a trial trains on, from the cache when they were chosen before.
 
     Args:
@@ -46,6 +58,7 @@ def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int, n_e
         n_examples: How many to choose.
         seed: Decides their order.
         n_evaluation: How many others to choose for evaluation; those trained on do not depend on it.
+        n_longest: How many of the longest to name; fewer where the data have fewer.
 
     Raises:
         DatasetError: If the data lack a column, hold something else than they must, or are too few.
@@ -55,14 +68,22 @@ def probe(config: DatasetConfig, kind: DataKind, n_examples: int, seed: int, n_e
         rows, where = _usable(config, kind, seed)
         chosen = at_even_quantiles(rows, n_examples, seed, where)
         others = _others(rows, chosen, n_evaluation, seed, where)
-        return json.dumps([chosen, len(rows), list(chosen[0]), others], ensure_ascii=False)
+        longest = sorted(rows, key=length, reverse=True)[:n_longest]
+        return json.dumps([chosen, len(rows), list(chosen[0]), others, longest], ensure_ascii=False)
 
     key = _key(config)
-    name = f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed, n_evaluation)}.json"
+    name = (
+        f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed, n_evaluation, n_longest)}.json"
+    )
     # What a repository holds may change under its name, so that is not kept here.
     text = choose() if key is None else cached_text(name, choose)
-    rows, n_available, form, evaluation = json.loads(text)
-    return Probe(tuple(rows), n_available, tuple(form), tuple(evaluation))
+    rows, n_available, form, evaluation, longest = json.loads(text)
+    return Probe(tuple(rows), n_available, tuple(form), tuple(evaluation), tuple(longest))
+
+
+def fingerprint(rows: Sequence[Row]) -> str:
+    """Return what tells these examples from others, in whatever order they are: 12 hexadecimal digits."""
+    return hash_of(sorted(json.dumps(row, sort_keys=True) for row in rows))[:12]
 
 
 def at_even_quantiles(rows: Sequence[Row], n_examples: int, seed: int, where: str) -> list[Row]:

@@ -1,16 +1,8 @@
-"""Which steps of a training are counted, and what happens at their edges?
+"""What happens at the edges between a training's steps: parts of memory, timed windows, losses.
 
-    warm-up passes + 1 step     not timed; the peak of memory on a CPU is taken here.  The one step more lets
-                                the first batch meet the optimizer's state, as all others did.
-    1 step                      not timed: on a CPU the allocator changes its ways
-    measured passes             timed, from the end of a step to the end of a step, so that loading, collating
-                                and generating are in it.  Batches come in the same order again and again, so
-                                any run of a pass's length holds each exactly once.
-
-Where there are examples to evaluate on, that happens once, after the first step: its memory counts, its time
-does not.
-
-The device is waited for at the edges only.  Losses are asked for at edges too, outside the windows.
+Which step is which edge is the schedule's (`memsweep.measure.schedule`).  A window's time runs from the end
+of a step to the end of a step, so that loading, collating and generating are in it, and windows follow each
+other without a gap.  The device is waited for at their edges only.
 """
 
 from __future__ import annotations
@@ -18,50 +10,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from memsweep.measure.memory import Memory
-from memsweep.measure.tokens import TokenCount, TokenCounter
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How many optimizer steps there are of each kind.
-
-    Attributes:
-        steps_per_pass: Steps that train on all examples once.
-        warm_up_passes: Passes before the settling.
-        measured_passes: Passes that are timed.
-        evaluates: Whether the trainer evaluates, once, after the first step.
-    """
-
-    steps_per_pass: int
-    warm_up_passes: int
-    measured_passes: int
-    evaluates: bool = False
-
-    @property
-    def settled_step(self) -> int:
-        """The step after which the allocator changes its ways."""
-        return self.warm_up_passes * self.steps_per_pass + 1
-
-    @property
-    def first_edge(self) -> int:
-        """The step after which time counts."""
-        return self.settled_step + 1
-
-    @property
-    def last_edge(self) -> int:
-        """The step after which all is measured."""
-        return self.first_edge + self.n_measured_steps
-
-    @property
-    def n_measured_steps(self) -> int:
-        """The steps that are timed."""
-        return self.measured_passes * self.steps_per_pass
+from memsweep.measure.memory import Memory, Part
+from memsweep.measure.meter import Meter, Reading
+from memsweep.measure.schedule import Schedule
+from memsweep.measure.steady import SteadyState, Window
 
 
 class NonFiniteLoss(Exception):
@@ -78,83 +35,78 @@ class NonFiniteLoss(Exception):
 
 
 class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not followed by the type checker
-    """Runs a plan: knows when the timed steps begin and end, and what was counted in them.
+    """Runs a schedule: knows when the timed windows begin and end, and what was counted in them.
+
+    Attributes:
+        loss: Mean of the last window's losses; None before there was one.
+        evaluation_loss: Of the one evaluation; None when there was none.
+        held_bytes: Memory held at each edge of the windows, one more than there are windows.
 
     Args:
-        plan: The steps.
+        schedule: The steps.
+        steady: Takes the windows and tells when there are enough.
         memory: What takes the peak.
-        ready: Called when all is prepared, before the first step; returns what counts tokens.
-        measuring: Called when the timed steps begin.
+        ready: Called when all is prepared, before the first step; returns what counts.
+        settling: Called when memory is known; what it returns is entered for the settling block.
+        measuring: Called when the timed windows begin.
         clock: Returns seconds.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        schedule: Schedule,
+        steady: SteadyState,
         memory: Memory,
-        ready: Callable[[], TokenCounter],
+        ready: Callable[[], Meter],
+        settling: Callable[[], AbstractContextManager[object]],
         measuring: Callable[[], None],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._plan, self._memory, self._clock = plan, memory, clock
-        self._ready, self._measuring = ready, measuring
-        self._counter: TokenCounter | None = None
-        self._began: tuple[float, TokenCount] | None = None
-        self._ended: tuple[float, TokenCount] | None = None
+        self._schedule, self._steady, self._memory, self._clock = schedule, steady, memory, clock
+        self._ready, self._settling, self._measuring = ready, settling, measuring
+        self._during_settling = ExitStack()
+        self._meter: Meter | None = None
+        self._edge: tuple[float, Reading] | None = None
         self.loss: float | None = None
         self.evaluation_loss: float | None = None
+        self.held_bytes: list[int] = []
+        self.is_complete = False
 
-    @property
-    def seconds(self) -> float:
-        """The time that the counted steps took."""
-        assert self._began is not None
-        assert self._ended is not None
-        return self._ended[0] - self._began[0]
-
-    @property
-    def counted(self) -> TokenCount:
-        """What went through the model in the counted steps."""
-        assert self._began is not None
-        assert self._ended is not None
-        return self._ended[1] - self._began[1]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether training went on to the last edge."""
-        return self._ended is not None
+    def close(self) -> None:
+        """Stop counting and following, wherever the training was."""
+        self._during_settling.close()
+        if self._meter is not None:
+            self._meter.close()
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         """Let counting begin: model, optimizer and checkpointing are now as they will be in every step."""
         del args, state, control
-        self._counter = self._ready()
+        self._meter = self._ready()
         self._memory.check()
-        self._memory.begin()
+        self._memory.enter(Part.FIRST_STEP)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         """Do what belongs to the edge that this step is, if it is one."""
         del args
-        assert self._counter is not None
-        step, plan = state.global_step, self._plan
+        step, schedule = state.global_step, self._schedule
         self._memory.check()
-        if step == plan.settled_step:
+        control.should_evaluate = schedule.evaluates and step == schedule.first_block_end
+        if step == schedule.first_block_end:
+            self._memory.enter(Part.EVALUATION if schedule.evaluates else self._after_first)
+        elif step == schedule.worst_block_end:
+            self._memory.enter(Part.STEADY)
+        if step == schedule.memory_end:
             self._memory.wait()
             self._memory.settle()
-        if step == plan.last_edge:
-            self._memory.wait()
-            self._ended = (self._clock(), self._counter.now())
-            control.should_training_stop = True
+            self._during_settling.enter_context(self._settling())
+        if schedule.is_edge(step):
+            self._at_edge(step, control)
         # The first loss, because a loss that is NaN mostly is so at once; then one an edge.
-        control.should_log = step in (1, plan.settled_step, plan.last_edge)
-        control.should_evaluate = plan.evaluates and step == 1
-        if step == plan.first_edge:
-            self._measuring()
-            self._memory.wait()
-            counted = self._counter.now()
-            self._began = (self._clock(), counted)
+        control.should_log = schedule.is_edge(step) or step in (1, schedule.worst_block_end)
         return control
 
     def on_evaluate(
@@ -169,6 +121,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         del args, state, control
         self.evaluation_loss = float((metrics or {})["eval_loss"])
         self._memory.check()
+        self._memory.enter(self._after_first)
 
     def on_log(
         self,
@@ -190,3 +143,23 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         self.loss = float(loss)
         if not math.isfinite(self.loss):
             raise NonFiniteLoss(self.loss, state.global_step)
+
+    @property
+    def _after_first(self) -> Part:
+        return Part.WORST_STEP if self._schedule.longest else Part.STEADY
+
+    def _at_edge(self, step: int, control: TrainerControl) -> None:
+        """End the window that ends here, and begin the next, unless there are enough."""
+        assert self._meter is not None
+        if step == self._schedule.first_edge:
+            self._during_settling.close()
+            self._measuring()
+        self._memory.wait()
+        reading, now = self._meter.now(), self._clock()
+        self.held_bytes.append(self._memory.held_bytes())
+        if self._edge is not None:
+            before, read = self._edge
+            is_enough = self._steady.add(Window(now - before, reading - read))
+            self.is_complete = is_enough or step == self._schedule.last_edge
+            control.should_training_stop = self.is_complete
+        self._edge = now, reading

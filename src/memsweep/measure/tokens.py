@@ -31,19 +31,20 @@ class TokenCount:
         return TokenCount(self.tokens - other.tokens, self.slots - other.slots)
 
 
-def count(batch: Mapping[str, Any]) -> tuple[torch.Tensor, int]:
+def count(batch: Mapping[str, Any], *, pads_ends: bool = True) -> tuple[torch.Tensor, int]:
     """Return the tokens of a batch, as a scalar on its device, and its slots.
 
     Args:
         batch: What the model is called with: `input_ids` (n_rows, n_slots), and `attention_mask` of the same
             shape, or `position_ids` when rows are laid end to end without padding between them.
+        pads_ends: Rows laid end to end may have padding after the last of them.
     """
     ids = batch["input_ids"]
     mask = batch.get("attention_mask")
     if isinstance(mask, torch.Tensor) and mask.shape == ids.shape:
         return (mask != 0).sum(), ids.numel()
     positions = batch.get("position_ids")
-    if isinstance(positions, torch.Tensor) and positions.shape == ids.shape:
+    if pads_ends and isinstance(positions, torch.Tensor) and positions.shape == ids.shape:
         # Positions restart at 0 in each sequence; padding is a run of zeros at the row's end.  A sequence of
         # one token at the very end would look like padding: it is counted as such.
         places = torch.arange(1, ids.shape[1] + 1, device=ids.device)
@@ -55,9 +56,14 @@ class TokenCounter:
     """Counts what a model is trained on, from now on.
 
     Nothing is read back from the device until `now` is asked.
+
+    Args:
+        model: What is trained.
+        pads_ends: As for `count`.
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, *, pads_ends: bool = True) -> None:
+        self._pads_ends = pads_ends
         self._counted: list[torch.Tensor] = []
         self._tokens = 0
         self._slots = 0
@@ -80,6 +86,6 @@ class TokenCounter:
         batch = {"input_ids": positional[0], **named} if positional else named
         if not isinstance(batch.get("input_ids"), torch.Tensor):
             return
-        tokens, slots = count(batch)
+        tokens, slots = count(batch, pads_ends=self._pads_ends)
         self._counted.append(tokens)
         self._slots += slots

@@ -63,6 +63,9 @@ _VARIABLES = (
     "OMP_", "PYTORCH_", "TORCH", "TRITON_", "VLLM_", "WORLD_SIZE",
 )  # fmt: skip
 
+# What of `measure` is said to people, or is about the study and not about one trial.
+_OF_THE_STUDY = frozenset({"name", "summary", "repeats", "front_repeats"})
+
 # Which of several equal devices, and where compiled code is kept.
 _WHICH_NOT_HOW = frozenset({"CUDA_VISIBLE_DEVICES", "TORCHINDUCTOR_CACHE_DIR"})
 
@@ -104,7 +107,9 @@ def effective(built: Built, config: TrialConfig) -> dict[str, Any]:
         "allocator": allocator_settings(),
         "launch": launch_facts(trainer),
         "work": {
-            "measure": asdict(config.measure),
+            "measure": {
+                name: value for name, value in asdict(config.measure).items() if name not in _OF_THE_STUDY
+            },
             "seed": config.seed,
             "reward": None if built.recipe.completion_field is None else plain(asdict(config.reward)),
         },

@@ -9,6 +9,8 @@ A trial folder is an interface that people read:
         outcome.json     how it ended: the commit point of the trial
         stdout.log, stderr.log
         .hydra/          Hydra's own record
+        repeats/<k>/     a trial folder for each further run of the same
+        tries/<k>/       what an earlier try left, of a trial that was tried again
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -53,16 +53,22 @@ class Measured:
 
     Attributes:
         measures: Name to number, units in the names; the objectives are among them.
+        intervals: Name to the lowest and highest value that the measure may have with 95 % confidence, of
+            those measures that were seen to vary.
+        remarks: What a reader must know before believing the figures, one sentence each: that they had not
+            settled, that memory was growing, that the machine was busy.
     """
 
     type: ClassVar[str] = "measured"
     exit_code: ClassVar[int] = 0
     measures: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """One line for a person."""
-        return "measured"
+        return "; ".join(("measured", *self.remarks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +225,7 @@ class Crashed:
         last_lines: The end of what it wrote to stderr.
         process_exit_code: What its process exited with, None when a signal ended it or it went on.
         signal: The signal that ended its process, None when there was none.
+        may_pass: What ended it was not its own doing and may be gone the next time: a busy device, say.
     """
 
     type: ClassVar[str] = "crashed"
@@ -228,6 +235,7 @@ class Crashed:
     last_lines: tuple[str, ...] = ()
     process_exit_code: int | None = None
     signal: int | None = None
+    may_pass: bool = False
 
     @property
     def text(self) -> str:
@@ -299,14 +307,16 @@ def from_mapping(data: Mapping[str, Any]) -> Outcome:
     kind = OUTCOME_TYPES.get(str(name))
     if kind is None:
         raise ValueError(f"outcome type must be one of {sorted(OUTCOME_TYPES)}, got {name!r}")
-    known = {field.name for field in dataclasses.fields(kind)}
+    known = {entry.name for entry in dataclasses.fields(kind)}
     if set(facts) - known:
         raise ValueError(f"outcome {name} has no {sorted(set(facts) - known)}; it has {sorted(known)}")
     if "phase" in facts:
         facts["phase"] = Phase(facts["phase"])
-    for sequence in ("violations", "differences", "last_lines"):
+    for sequence in ("violations", "differences", "last_lines", "remarks"):
         if sequence in facts:
             facts[sequence] = tuple(facts[sequence])
+    if "intervals" in facts:
+        facts["intervals"] = {name: tuple(bounds) for name, bounds in facts["intervals"].items()}
     try:
         return kind(**facts)
     except TypeError as error:

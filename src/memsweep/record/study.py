@@ -94,6 +94,10 @@ class Study:
         n_cells: How many legal cells the space has; None when they were not counted.
         context: What every trial has in common, by config group: trainer, model, dataset, measure.
         versions: Package to version, of those the controller uses.
+        compared_with: Number of the first measured trial: only what was measured under its conditions is
+            compared; None until there is one.
+        conditions: That trial's conditions.
+        trial_versions: That trial's versions.
         ended: Why it ended, in words; None while it runs, or when it was killed.
     """
 
@@ -110,6 +114,9 @@ class Study:
     n_cells: int | None = None
     context: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    compared_with: int | None = None
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    trial_versions: Mapping[str, str] = field(default_factory=dict)
     ended: str | None = None
 
     def to_mapping(self) -> dict[str, Any]:

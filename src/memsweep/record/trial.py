@@ -1,8 +1,8 @@
 """A finished trial: what outcome.json holds, and the line that results.jsonl has of it.
 
 `TrialRecord` is what the trial's own process knows (or the controller, when the process could not
-speak any more).  `TrialResult` adds what only the study knows: number, choice, objectives, feasibility,
-front.
+speak any more).  `TrialResult` adds what only the study knows: number, choice, repeats, objectives,
+feasibility, front.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from memsweep.record.folder import TrialFolder, read_json, write_json
-from memsweep.record.outcome import Outcome, from_mapping, to_mapping
+from memsweep.record.outcome import Measured, Outcome, OutOfMemory, from_mapping, to_mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,8 @@ class TrialRecord:
         versions: Package to version, of those that can change a result.
         effective_hash: Hash of what was in force; None when the trial did not get that far.
         facts: Anything else worth keeping: device, threads, rows of the data, parameters trained.
+        conditions: What must be alike, beside the versions, for figures to be compared: the machine, the
+            data; each in words.
     """
 
     outcome: Outcome
@@ -35,6 +38,7 @@ class TrialRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     effective_hash: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, folder: TrialFolder) -> None:
         """Write outcome.json durably: this is the trial's commit point."""
@@ -44,6 +48,7 @@ class TrialRecord:
             "versions": dict(self.versions),
             "effective_hash": self.effective_hash,
             "facts": dict(self.facts),
+            "conditions": dict(self.conditions),
         }
         write_json(folder.outcome, data, durable=True)
 
@@ -63,6 +68,7 @@ class TrialRecord:
                 versions=data.get("versions", {}),
                 effective_hash=data.get("effective_hash"),
                 facts=data.get("facts", {}),
+                conditions=data.get("conditions", {}),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder.outcome} holds no outcome: {error}") from error
@@ -78,10 +84,11 @@ class TrialResult:
         choice: Technique to option, complete; empty for an app without techniques.
         parameters: Every searched key to its value, as typed.
         overrides: What was passed to the trial, in order.
-        objectives: Name to value; empty unless measured or reused.
-        measures: Name to value; empty unless something was measured.
-        constraints: Name to violation: feasible when <= 0; empty unless measured or reused.
-        feasible: Measured (or reused), and every constraint holds.
+        objectives: Name to value, the median over its runs once there are several; empty unless measured or
+            reused.
+        measures: Name to value, of the first run; empty unless something was measured.
+        constraints: Name to violation of the median: feasible when <= 0; empty unless measured or reused.
+        feasible: Measured (or reused), every constraint holds, and there are no `objections`.
         on_front: Feasible, and no other feasible trial dominates it.
         requested_hash: Hash of what was asked for.
         effective_hash: Hash of what was in force; None when the trial did not get that far.
@@ -90,6 +97,10 @@ class TrialResult:
         seconds: Seconds by phase, and `total`.
         versions: Package to version.
         program: What repeats it, after `python`: the script that the study ran.
+        conditions: What must be alike, beside the versions, for figures to be compared.
+        repeats: How each further run of the same ended, in their order.
+        unlike: How its conditions or versions differ from those of the study's first measured trial, one
+            sentence each; empty when its figures may be compared with that one's.
     """
 
     number: int
@@ -109,11 +120,15 @@ class TrialResult:
     seconds: Mapping[str, float]
     versions: Mapping[str, str]
     program: str = "train.py"
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    repeats: tuple[Outcome, ...] = ()
+    unlike: tuple[str, ...] = ()
 
     def to_mapping(self) -> dict[str, Any]:
         """Return JSON-ready data, one key an attribute."""
         data = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
-        return {**data, "outcome": to_mapping(self.outcome)}
+        repeats = [to_mapping(outcome) for outcome in self.repeats]
+        return {**data, "outcome": to_mapping(self.outcome), "repeats": repeats}
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> TrialResult:
@@ -122,7 +137,46 @@ class TrialResult:
         facts["outcome"] = from_mapping(facts["outcome"])
         facts["overrides"] = tuple(facts["overrides"])
         facts["changes"] = tuple(facts["changes"])
+        facts["repeats"] = tuple(from_mapping(outcome) for outcome in facts.get("repeats", ()))
+        facts["unlike"] = tuple(facts.get("unlike", ()))
         return cls(**facts)
+
+    def values(self, name: str) -> tuple[float, ...]:
+        """Return what each run measured of `name`, the first run's value first."""
+        runs = [repeat.measures for repeat in self.repeats if isinstance(repeat, Measured)]
+        return tuple(measures[name] for measures in (self.measures, *runs) if name in measures)
+
+    @property
+    def medians(self) -> dict[str, float]:
+        """Every measure of the first run, the median over all runs."""
+        if not self.repeats:
+            return dict(self.measures)
+        return {name: median(self.values(name)) for name in self.measures}
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why it is not on offer, whatever it measured, one sentence each; empty when it is.
+
+        A set-up that runs out of memory in a repeat fits only sometimes: whoever trains with it for longer
+        than a trial takes meets the other times too.
+        """
+        found = [
+            f"{repeat.text} when it was measured again (repeat {number}), so it fits only sometimes"
+            for number, repeat in enumerate(self.repeats, start=1)
+            if isinstance(repeat, OutOfMemory)
+        ]
+        return (*self.unlike, *found)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know before believing its figures, one sentence each."""
+        found = list(getattr(self.outcome, "remarks", ()))
+        for number, repeat in enumerate(self.repeats, start=1):
+            if isinstance(repeat, Measured):
+                found += [f"repeat {number}: {text}" for text in repeat.remarks if text not in found]
+            else:
+                found.append(f"repeat {number} gave no figures: {repeat.text}")
+        return tuple(found)
 
     @property
     def label(self) -> str:

@@ -7,7 +7,7 @@ measured are here: a trial without objectives has an outcome and a reason, and n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from memsweep.pareto.hypervolume import hypervolume, losses_of
 from memsweep.record.outcome import OUTCOME_TYPES
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
+from memsweep.report.intervals import Interval, interval, ties
 from memsweep.report.words import changes_text, name_text
 from memsweep.units import measure_text
 
@@ -62,6 +63,9 @@ class Findings:
         baseline: The measured trial of the baseline; None when there is none.
         front: Feasible trials that no other dominates, best in the first objective first.
         same_front: The front of those alone that train exactly what the baseline trains.
+        tied: Number of a member of the front to those of the other members that it cannot be told from.
+        contenders: Number of a feasible trial off the front to those of the members that it cannot be told
+            from: it might as well be on the front.
     """
 
     study: Study
@@ -69,6 +73,8 @@ class Findings:
     baseline: TrialResult | None
     front: tuple[TrialResult, ...]
     same_front: tuple[TrialResult, ...]
+    tied: Mapping[int, tuple[int, ...]]
+    contenders: Mapping[int, tuple[int, ...]]
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -84,6 +90,11 @@ class Findings:
     def unmeasured(self) -> tuple[TrialResult, ...]:
         """Trials without objectives: they have a reason, and no place in a picture."""
         return tuple(result for result in self.results if not result.objectives)
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether some trials were run more than once."""
+        return any(result.repeats for result in self.results)
 
     def kinds(self) -> tuple[tuple[str, ...], ...]:
         """Return every different set of changes among the feasible trials, the smallest first."""
@@ -122,9 +133,20 @@ class Findings:
         kept, reference = result.measures.get("kept_tokens"), self.baseline.measures.get("kept_tokens")
         return None if kept is None or not reference else kept / reference
 
+    def interval(self, result: TrialResult, objective: str) -> Interval | None:
+        """Return the 95 % interval of an objective; None where nothing is known of its spread."""
+        if result.reused_from is not None:
+            sources = (other for other in self.results if other.number == result.reused_from)
+            return interval(next(sources, result), objective)
+        return interval(result, objective)
+
+    def figure(self, result: TrialResult, objective: str) -> str:
+        """Return an objective of a measured trial with its unit, and its interval where it has one."""
+        return measure_text(objective, result.objectives[objective], self.interval(result, objective))
+
     def sentence(self, result: TrialResult) -> str:
-        """Return the objectives of a measured trial, with units."""
-        return ", ".join(measure_text(name, result.objectives[name]) for name in self.objectives)
+        """Return the objectives of a measured trial, with units and intervals."""
+        return ", ".join(self.figure(result, name) for name in self.objectives)
 
     def comparison(self, result: TrialResult) -> str:
         """Return the objectives of a measured trial as multiples of the baseline's; empty without one."""
@@ -177,12 +199,17 @@ def find(results: Iterable[TrialResult], study: Study) -> Findings:
     """
     ordered = tuple(sorted(results, key=lambda result: result.number))
     feasible = [result for result in ordered if result.feasible and result.reused_from is None]
+    front = _front(feasible, study)
+    members = {result.number for result in front}
+    others = [result for result in feasible if result.number not in members]
     return Findings(
         study=study,
         results=ordered,
         baseline=_baseline(ordered),
-        front=_front(feasible, study),
+        front=front,
         same_front=_front([result for result in feasible if not result.changes], study),
+        tied=ties(front, front, tuple(study.objectives)),
+        contenders=ties(others, front, tuple(study.objectives)),
     )
 
 

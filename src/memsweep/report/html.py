@@ -19,13 +19,21 @@ from memsweep.report import tables
 from memsweep.report.findings import Findings, find
 from memsweep.report.scatter import figure
 from memsweep.report.words import (
+    caution,
     constraint_text,
     counts_text,
     name_text,
     reason_text,
+    tie_text,
     trials_text,
 )
 from memsweep.units import measure_text, seconds_text
+
+INTERVALS = (
+    "A figure is followed by half of its 95 % interval, where its spread is known. Set-ups are tied when "
+    "their intervals overlap in every respect."
+)
+"""How to read the figures of the front."""
 
 
 def write_report(study_folder: StudyFolder, results: Sequence[TrialResult], study: Study) -> Path:
@@ -142,9 +150,21 @@ def _front(findings: Findings) -> list[str]:
     return [
         "<h2>What is worth having</h2>",
         '<p class="faint">The Pareto front, grouped by what a set-up changes beside speed and memory: '
-        f"compare across groups only if you accept the change.{escape(offered)}</p>",
+        f"compare across groups only if you accept the change.{escape(offered)} {INTERVALS}</p>",
+        *([f'<p class="bad">{escape(caution(findings.study))}</p>'] if caution(findings.study) else []),
         tables.front_table(findings),
+        *_contenders(findings),
     ]
+
+
+def _contenders(findings: Findings) -> list[str]:
+    if not findings.contenders:
+        return []
+    trials = [
+        f'<a href="#trial-{number}">trial {number}</a> ({escape(tie_text(others))})'
+        for number, others in findings.contenders.items()
+    ]
+    return [f"<p>Might as well be on it: {', '.join(trials)}.</p>"]
 
 
 def _time(findings: Findings) -> list[str]:
@@ -166,6 +186,8 @@ def _circumstances(findings: Findings, recorded: Mapping[str, str]) -> list[str]
         *((name.replace("_", " ").capitalize(), text) for name, text in study.context.items()),
         ("Same for every trial", " ".join(study.fixed)),
         ("Hypervolume of the front", covered),
+        ("Compared under", _conditions(study)),
+        ("Figures in Optuna's storage", "of each trial's first run" if findings.has_repeats else ""),
         ("Started", study.created),
         ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))),
     ]
@@ -176,6 +198,11 @@ def _circumstances(findings: Findings, recorded: Mapping[str, str]) -> list[str]
         "<p>The whole study again:</p>",
         tables.command(study.command),
     ]
+
+
+def _conditions(study: Study) -> str:
+    """Return what every trial on the front has in common with the first measured one."""
+    return "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in study.conditions.items())
 
 
 def _baseline_facts(recorded: Mapping[str, str]) -> list[str]:

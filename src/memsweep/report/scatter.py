@@ -16,7 +16,7 @@ from typing import Any
 from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import Findings
-from memsweep.report.words import changes_text, name_text
+from memsweep.report.words import changes_text, name_text, remarks_text, runs_text, tie_text
 from memsweep.units import GIB, KIB, MIB, measure_text
 
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon")
@@ -69,6 +69,14 @@ class Axis:
         """Return where a measured trial lies."""
         return result.number if self.name is None else result.objectives[self.name] / self.divisor
 
+    def arms(self, findings: Findings, result: TrialResult) -> tuple[float | None, float | None]:
+        """Return how far a trial's interval reaches below and above; None where it has none."""
+        bounds = None if self.name is None else findings.interval(result, self.name)
+        if bounds is None:
+            return None, None
+        at = self.at(result)
+        return max(0.0, at - bounds[0] / self.divisor), max(0.0, bounds[1] / self.divisor - at)
+
 
 def figure(findings: Findings, reasons: Mapping[int, str]) -> dict[str, Any]:
     """Return the scatter of the first two objectives: data and layout, ready for `Plotly.newPlot`.
@@ -119,6 +127,26 @@ def _lines(findings: Findings, x: Axis, y: Axis) -> list[dict[str, Any]]:
     ]
 
 
+def _error_bars(
+    findings: Findings, members: Sequence[TrialResult], x: Axis, y: Axis, color: str
+) -> dict[str, Any]:
+    """Return the bars of a trace, in each direction in which some of its trials have an interval."""
+    bars = {}
+    for key, axis in (("error_x", x), ("error_y", y)):
+        arms = [axis.arms(findings, result) for result in members]
+        if any(above is not None for _, above in arms):
+            bars[key] = {
+                "type": "data",
+                "symmetric": False,
+                "array": [above for _, above in arms],
+                "arrayminus": [below for below, _ in arms],
+                "thickness": 1,
+                "width": 0,
+                "color": color,
+            }
+    return bars
+
+
 def _points(
     findings: Findings, members: Sequence[TrialResult], index: int, x: Axis, y: Axis
 ) -> dict[str, Any]:
@@ -132,6 +160,7 @@ def _points(
         "customdata": [result.number for result in members],
         "text": [hover(findings, result) for result in members],
         "hovertemplate": "%{text}<extra></extra>",
+        **_error_bars(findings, members, x, y, f"var(--group-{index % len(SYMBOLS)})"),
         "marker": {
             "symbol": SYMBOLS[index % len(SYMBOLS)],
             "color": f"var(--group-{index % len(SYMBOLS)})",
@@ -154,6 +183,7 @@ def _infeasible(
         "customdata": [result.number for result in members],
         "text": [hover(findings, result, reasons.get(result.number, "not feasible")) for result in members],
         "hovertemplate": "%{text}<extra></extra>",
+        **_error_bars(findings, members, x, y, "var(--faint)"),
         "marker": {"symbol": "x-thin", "size": 9, "line": {"width": 1.5, "color": "var(--faint)"}},
     }
 
@@ -162,11 +192,14 @@ def hover(findings: Findings, result: TrialResult, reason: str = "") -> str:
     """Return what hovers over a trial's point, as plotly's subset of HTML."""
     twins = [other.number for other in findings.results if other.reused_from == result.number]
     lines = [f"<b>trial {result.number}</b>", *_wrapped(result.label)]
-    for name, value in result.objectives.items():
+    for name in result.objectives:
         ratio = findings.ratio(result, name)
         compared = f", {ratio:.2f} times the baseline's" if ratio is not None else ""
-        lines.append(f"{html.escape(name_text(name))}: <b>{measure_text(name, value)}</b>{compared}")
+        lines.append(f"{html.escape(name_text(name))}: <b>{findings.figure(result, name)}</b>{compared}")
     lines += _wrapped(changes_text(result.changes)) if not reason else _wrapped(reason)
+    tied = findings.tied.get(result.number, ()) or findings.contenders.get(result.number, ())
+    for text in (tie_text(tied), runs_text(result), remarks_text(result)):
+        lines += _wrapped(text)
     if twins:
         lines += _wrapped("the same set-up: trial " + ", ".join(map(str, twins)))
     return "<br>".join([*lines, *_wrapped(result.command)])

@@ -11,8 +11,17 @@ from typing import Any
 
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import Findings, Group
-from memsweep.report.words import PHASES, changes_text, name_text, outcome_text, trials_text
-from memsweep.units import measure_text, seconds_text
+from memsweep.report.words import (
+    PHASES,
+    changes_text,
+    name_text,
+    outcome_text,
+    remarks_text,
+    runs_text,
+    tie_text,
+    trials_text,
+)
+from memsweep.units import seconds_text
 
 GLYPHS = {
     "solid": "\N{EM DASH}",
@@ -66,7 +75,13 @@ def _front_group(
     rows = []
     for result in group.results:
         is_beaten = result.number not in on_front
-        note = "<small>beaten by set-ups that change more</small>" if is_beaten else ""
+        notes = [
+            "beaten by set-ups that change more" if is_beaten else "",
+            tie_text((findings.contenders if is_beaten else findings.tied).get(result.number, ())),
+            runs_text(result),
+            remarks_text(result),
+        ]
+        note = "".join(f"<small>{escape(text)}</small>" for text in notes if text)
         kept = findings.kept_share(result)
         link = f'<a href="#trial-{result.number}">{result.number}</a>'
         rows.append(
@@ -86,7 +101,7 @@ def _figure(findings: Findings, result: TrialResult, name: str) -> str:
     compared = "" if ratio is None else f"{ratio:.2f} x baseline"
     if findings.is_baseline(result):
         compared = "baseline"
-    text = measure_text(name, result.objectives[name])
+    text = findings.figure(result, name)
     return (
         f'<td class="number value" data-label="{escape(name_text(name))}">{escape(text)}'
         + (f' <span class="ratio">{compared}</span>' if compared else "")
@@ -117,6 +132,14 @@ def trials_table(findings: Findings, reasons: Mapping[int, str]) -> str:
         '<div class="wide"><table><thead><tr><th class="number">trial</th><th>outcome</th><th>set-up</th>'
         f"{objectives}<th>reason</th><th></th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _notes(findings: Findings, result: TrialResult, reasons: Mapping[int, str]) -> str:
+    """Return why a trial is not on offer, or might be on the front, and how far to believe its figures."""
+    contends = tie_text(findings.contenders.get(result.number, ()))
+    might = f"might as well be on the front: {contends}" if contends else ""
+    notes = (reasons[result.number], might, runs_text(result), remarks_text(result))
+    return "; ".join(text for text in notes if text)
 
 
 def unmeasured_list(results: Iterable[TrialResult]) -> str:

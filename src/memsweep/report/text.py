@@ -16,14 +16,25 @@ from rich.text import Text
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import Findings, find
-from memsweep.report.words import counts_text, name_text, reason_text, trials_text
-from memsweep.units import measure_text
+from memsweep.report.intervals import n_runs
+from memsweep.report.words import (
+    caution,
+    counts_text,
+    name_text,
+    reason_text,
+    remarks_text,
+    tie_text,
+    trials_text,
+)
 
 SHOWN_REASONS = 12
 """Reasons that are printed; the report has them all."""
 
 SHOWN_NUMBERS = 6
 """Trials that are named for one reason."""
+
+MARK = "*"
+"""Behind the number of a trial that has a remark; the remark is below the table."""
 
 PLAIN_COLUMNS = 200
 """Width of the table where the output is not a terminal."""
@@ -55,6 +66,8 @@ def print_study(
             wide.print(front_table(findings, is_plain=True))
     else:
         console.print(Text("No trial was measured that meets every demand.", style="bold red"))
+    for line in belief_lines(findings):
+        console.print(Text(line), soft_wrap=True)
     console.print(Text(outcome_line(findings)), soft_wrap=True)
     for line in refusal_lines(findings):
         console.print(Text(f"  {line}"), soft_wrap=True)
@@ -70,7 +83,10 @@ def print_study(
 def front_table(findings: Findings, *, is_plain: bool = False) -> Table:
     """Return the Pareto front as a table, compared with the baseline and grouped by what it changes."""
     words = [word for result in findings.front for word in result.label.split(" ")]
-    compared = " (x: times the baseline)" if findings.baseline is not None else ""
+    notes = ["x: times the baseline"] if findings.baseline is not None else []
+    if any(findings.interval(result, name) for result in findings.front for name in findings.objectives):
+        notes.append("\N{PLUS-MINUS SIGN}: 95 % interval")
+    compared = f" ({', '.join(notes)})" if notes else ""
     table = Table(
         title=f"Pareto front of {findings.study.name}: {trials_text(len(findings.front))}{compared}",
         title_justify="left",
@@ -85,6 +101,8 @@ def front_table(findings: Findings, *, is_plain: bool = False) -> Table:
         table.add_column(name_text(name), justify="right", no_wrap=True)
     table.add_column("kept", justify="right", no_wrap=True)
     table.add_column("changes", overflow="fold", min_width=9)
+    if findings.tied:
+        table.add_column("tied with", overflow="fold")
     on_front = {result.number for result in findings.front}
     for group in findings.groups():
         for result in group.results:
@@ -94,15 +112,37 @@ def front_table(findings: Findings, *, is_plain: bool = False) -> Table:
 
 
 def _row(findings: Findings, result: TrialResult, separator: str) -> list[str | Text]:
-    cells: list[str | Text] = [str(result.number), Text(result.label)]
+    cells: list[str | Text] = [f"{result.number}{MARK if result.remarks else ''}", Text(result.label)]
     for name in findings.objectives:
         ratio = findings.ratio(result, name)
         compared = "" if ratio is None else f"{separator}({ratio:.2f} x)"
-        cells.append(measure_text(name, result.objectives[name]) + compared)
+        cells.append(findings.figure(result, name) + compared)
     kept = findings.kept_share(result)
     cells.append("" if kept is None else f"{kept:.0%}")
     cells.append(", ".join(result.changes).replace("_", " ") or "nothing")
+    if findings.tied:
+        cells.append(", ".join(map(str, findings.tied.get(result.number, ()))))
     return cells
+
+
+def belief_lines(findings: Findings) -> list[str]:
+    """Return how far the front is to be believed: who might be on it too, runs, remarks, a caution."""
+    lines = []
+    if findings.contenders:
+        shown = list(findings.contenders.items())[:SHOWN_NUMBERS]
+        texts = [f"{number} ({tie_text(others)})" for number, others in shown]
+        more = len(findings.contenders) - len(shown)
+        left = f" and {more} more" if more else ""
+        lines.append(f"Might as well be on it: {', '.join(texts)}{left}")
+    runs = [f"{result.number} ({n_runs(result)})" for result in findings.front if n_runs(result) > 1]
+    if runs:
+        lines.append(f"Medians over several runs: {', '.join(runs)}")
+    lines += [
+        f"{MARK} trial {result.number}: {remarks_text(result)}" for result in findings.front if result.remarks
+    ]
+    if findings.front and caution(findings.study):
+        lines.append(caution(findings.study))
+    return lines
 
 
 def outcome_line(findings: Findings) -> str:

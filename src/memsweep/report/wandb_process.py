@@ -3,8 +3,9 @@
     python -m memsweep.report.wandb_process
 
 It reads one JSON object a line from its standard input (`wandb_log` writes them) and answers each with a
-line on its standard output.  One run a finished trial, with an exit code that tells the truth; one run for
-the study, with hypervolume, outcome counts and the front.  When its input ends without `end`, the study was
+line on its standard output.  One run a finished trial, with an exit code that tells the truth and the figures
+of its first run; one run for the study, with hypervolume, outcome counts and the front, whose figures are
+medians over all runs at the end.  When its input ends without `end`, the study was
 killed: the runs are ended all the same.
 """
 
@@ -25,7 +26,8 @@ from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import Findings, find
-from memsweep.report.words import OUTCOMES, name_text, outcome_text, reason_text
+from memsweep.report.intervals import ends, n_runs
+from memsweep.report.words import OUTCOMES, name_text, outcome_text, reason_text, remarks_text
 from memsweep.technique.yaml_text import read_yaml
 
 KILLED = 1
@@ -106,10 +108,13 @@ class Session:
             "trial/changes": ", ".join(result.changes) or "nothing",
             "trial/reason": reason_text(result, self._study),
             **{f"objective/{name}": value for name, value in result.objectives.items()},
+            **{f"objective/{name}": value for name, value in ends(result).items()},
             **{f"constraint/{name}": value for name, value in result.constraints.items()},
             **{f"measure/{name}": value for name, value in result.measures.items()},
             **{f"seconds/{name}": value for name, value in result.seconds.items()},
         }
+        if result.remarks:
+            summary["trial/remarks"] = remarks_text(result)
         if result.reused_from is not None:
             summary["trial/reused_from"] = result.reused_from
         run.summary.update(_harmless(summary))
@@ -156,13 +161,17 @@ class Session:
 
     def _table(self, findings: Findings, results: tuple[TrialResult, ...], *, with_outcome: bool) -> Any:
         extra = ["outcome", "reason"] if with_outcome else []
-        columns = ["trial", "set-up", *findings.objectives, "changes", *extra, "command"]
+        ends = [f"{name}_{end}" for name in findings.objectives for end in ("low", "high")]
+        columns = ["trial", "set-up", *findings.objectives, *ends, "runs", "changes", *extra, "command"]
         rows = []
         for result in results:
             why = [outcome_text(result), reason_text(result, self._study)] if with_outcome else []
-            figures = [result.objectives.get(name) for name in findings.objectives]
+            figures: list[float | None] = [result.objectives.get(name) for name in findings.objectives]
+            for name in findings.objectives:
+                figures += findings.interval(result, name) or (None, None)
             changes = ", ".join(result.changes) or "nothing"
-            rows.append([result.number, result.label, *figures, changes, *why, _harmless(result.command)])
+            command = _harmless(result.command)
+            rows.append([result.number, result.label, *figures, n_runs(result), changes, *why, command])
         return self._wandb.Table(columns=columns, data=rows)
 
     def _trial_config(self, result: TrialResult) -> dict[str, Any]:

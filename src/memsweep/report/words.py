@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from memsweep.record.study import Constraint, Study
 from memsweep.record.trial import TrialResult
+from memsweep.report.intervals import n_runs
 from memsweep.units import measure_text
 
 NAMES = {"tokens_per_second": "throughput", "peak_memory_bytes": "peak memory"}
@@ -36,6 +37,12 @@ OUTCOMES = {
     "interrupted": "interrupted",
 }
 """Outcome types in words."""
+
+QUICK = (
+    "Quick figures show large differences and are not for quoting: in two quick studies one set-up came out "
+    "at 1.2 and at 2.0 times the baseline. For figures to quote: measure=standard"
+)
+"""What stands beside a front that was measured quickly; seen in two studies of the default space."""
 
 PHASES = {
     "compose": "composing the configuration",
@@ -75,6 +82,8 @@ def constraint_text(constraint: Constraint) -> str:
 
 def outcome_text(result: TrialResult) -> str:
     """Return how a trial ended, in a word or two."""
+    if result.outcome.type == "measured" and result.unlike:
+        return "measured, not comparable"
     if result.outcome.type == "measured" and not result.feasible:
         return "measured, not feasible"
     return OUTCOMES[result.outcome.type]
@@ -85,6 +94,7 @@ def reason_text(result: TrialResult, study: Study) -> str:
     if not result.objectives:
         return result.outcome.text
     reasons = [] if result.reused_from is None else [f"same set-up as trial {result.reused_from}"]
+    reasons += result.objections
     for name, violation in result.constraints.items():
         constraint = study.constraints.get(name)
         if violation > 0 and constraint is not None:
@@ -93,6 +103,30 @@ def reason_text(result: TrialResult, study: Study) -> str:
         elif violation > 0:
             reasons.append(f"misses {name.replace('_', ' ')} by {violation:,.4g}")
     return "; ".join(reasons)
+
+
+def tie_text(numbers: Sequence[int]) -> str:
+    """Return which trials one cannot be told from, as a phrase: `tied with 4 and 9`; empty for none."""
+    if not numbers:
+        return ""
+    words = [", ".join(map(str, numbers[:-1])), str(numbers[-1])] if numbers[1:] else [str(numbers[0])]
+    return f"tied with {' and '.join(words)}"
+
+
+def remarks_text(result: TrialResult) -> str:
+    """Return what a reader must know before believing a trial's figures; empty when nothing."""
+    return "; ".join(result.remarks)
+
+
+def runs_text(result: TrialResult) -> str:
+    """Return over how many runs a trial's figures are medians; empty for one run."""
+    count = n_runs(result)
+    return f"median of {count} runs" if count > 1 else ""
+
+
+def caution(study: Study) -> str:
+    """Return why the figures of a study are not for quoting, and what to type; empty when they are."""
+    return QUICK if study.context.get("measure") == "quick" else ""
 
 
 def trials_text(n_trials: int) -> str:

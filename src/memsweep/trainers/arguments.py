@@ -132,20 +132,18 @@ def quantization_config(request: TrialRequest) -> Any | None:
 
 
 def check_generations(recipe: Recipe, request: TrialRequest, arguments: TrainingArguments) -> None:
-    """Refuse a batch or a pass that does not hold whole groups of completions.
+    """Refuse a batch that does not hold whole groups of completions.
 
-    TRL drops prompts that do not fill a generation batch, so trials would not do the same work.
+    TRL compares the completions of one prompt with each other.
     """
     if recipe.generations_field is None:
         return
     generations = getattr(arguments, recipe.generations_field)
-    batch, examples = request.config.trainer.batch, len(request.data)
-    prompts = batch // generations
-    if batch % generations or examples % prompts:
+    batch = request.config.trainer.batch
+    if batch % generations:
         raise ConfigError(
             f"trainer.batch={batch} counts completions: it must be a multiple of "
-            f"{recipe.generations_field}={generations}, and measure.probe_examples={examples} a multiple of "
-            "the prompts in a batch"
+            f"{recipe.generations_field}={generations}"
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,8 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 from memsweep import trainers
 from memsweep.errors import ConfigError
 from memsweep.trainers.adapter import adapter_config
-from memsweep.trainers.arguments import longer, quantization_config, training_arguments
+from memsweep.trainers.arguments import quantization_config, training_arguments
+from memsweep.trainers.order import known_rows, prepared_class, training_data
 from memsweep.trainers.recipe import Recipe, TrialRequest
 
 
@@ -35,9 +35,6 @@ def _recipes() -> dict[str, Recipe]:
 
 RECIPES = _recipes()
 
-IGNORED = -100
-"""The label of a token that is not to be learned.  Source: torch==2.13.0 cross_entropy ignore_index."""
-
 
 @dataclass(frozen=True, slots=True)
 class Built:
@@ -49,12 +46,17 @@ class Built:
         asked: The fields of its arguments that the study and the techniques set.
         checkpoints: Whether activations are to be recomputed.  Asked of the arguments before the trainer has
             them: for quantized models TRL clears the field once it has done what it says.
+        rows: Which of the trainer's prepared rows are the probe's, in order.
+        longest: Which of its prepared rows are the longest, the longest first; as many as there were examples
+            for it, or as many as the probe has rows.
     """
 
     trainer: Any
     recipe: Recipe
     asked: dict[str, Any]
     checkpoints: bool
+    rows: tuple[int, ...] = ()
+    longest: tuple[int, ...] = ()
 
 
 def recipe_of(name: str) -> Recipe:
@@ -84,7 +86,7 @@ def build(request: TrialRequest) -> Built:
     keywords = {
         "model": request.model,
         "args": arguments,
-        "train_dataset": request.data,
+        "train_dataset": training_data(recipe, request, arguments),
         "processing_class": request.tokenizer,
         "peft_config": adapter_config(request.settings.adapter, recipe.task_type),
         **recipe.keywords(request),
@@ -94,45 +96,7 @@ def build(request: TrialRequest) -> Built:
     if recipe.quantization_keyword:
         keywords["quantization_config"] = quantization_config(request)
     checkpoints = bool(arguments.gradient_checkpointing)
-    trainer_class = refusing_no_rows(recipe.trainer_class, request.config.trainer.arguments)
-    return Built(trainer_class(**keywords), recipe, asked, checkpoints)
-
-
-def refusing_no_rows(trainer_class: Any, study: Mapping[str, Any]) -> Any:
-    """Return a trainer class whose preparation of data refuses to leave nothing to learn from.
-
-    TRL would go on: with no rows training ends without a step, or in a step that cannot concatenate nothing;
-    rows of which no token is a label train with a loss of 0.  Source: seen with trl==1.16.0.
-
-    Args:
-        trainer_class: A trainer of TRL's.
-        study: `trainer.arguments`.
-    """
-    if not hasattr(trainer_class, "_prepare_dataset"):
-        return trainer_class
-
-    class Refusing(trainer_class):  # type: ignore[misc]  # TRL is not followed by the type checker
-        def _prepare_dataset(self, dataset: Any, processing_class: Any, args: Any, *rest: Any) -> Any:
-            rows = super()._prepare_dataset(dataset, processing_class, args, *rest)
-            if not _has_labels(rows):
-                raise ConfigError(_nothing_left(trainer_class.__name__, len(dataset), args.max_length, study))
-            return rows
-
-    Refusing.__name__, Refusing.__qualname__ = trainer_class.__name__, trainer_class.__qualname__
-    return Refusing
-
-
-def _has_labels(rows: Any) -> bool:
-    if len(rows) and "labels" in rows.column_names:
-        return any(label != IGNORED for labels in rows["labels"] for label in labels)
-    return bool(len(rows))
-
-
-def _nothing_left(trainer: str, n_examples: int, max_length: int | None, study: Mapping[str, Any]) -> str:
-    kept = f"{trainer} keeps none of the {n_examples} examples"
-    if max_length is None:
-        return f"{kept}: none has a token that is to be learned"
-    return (
-        f"{kept}: what is to be learned lies beyond max_length={max_length} in each; "
-        f"type {longer(study, 2 * max_length)}"
-    )
+    study = request.config.trainer.arguments
+    trainer = prepared_class(recipe.trainer_class, study, len(request.data))(**keywords)
+    rows, longest = known_rows(trainer, request)
+    return Built(trainer, recipe, asked, checkpoints, rows, longest)

@@ -29,6 +29,8 @@ class TrialRequest:
         data: The source examples, in the order of training.
         folder: Where the trainer may write.
         evaluation: The examples to evaluate on; None when nothing is evaluated.
+        longest: The longest examples there are, for a step that a long training meets some day; None: the
+            longest of `data` take their place.
     """
 
     config: TrialConfig
@@ -40,6 +42,7 @@ class TrialRequest:
     data: Dataset
     folder: Path
     evaluation: Dataset | None = None
+    longest: Dataset | None = None
 
 
 def nothing(_: TrialRequest) -> dict[str, Any]:

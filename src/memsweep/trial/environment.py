@@ -30,6 +30,8 @@ _DEFAULTS = {
     "PYTHONHASHSEED": "0",
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_DISABLE_TELEMETRY": "1",
+    # Following what tensors hold would write the profiler's own notices into each trial's log.
+    "KINETO_LOG_LEVEL": "6",
 }
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -7,10 +7,10 @@ once.  It starts no thread and touches no device.
 
 from __future__ import annotations
 
-import math
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,26 +20,33 @@ import transformers
 
 from memsweep import __version__
 from memsweep.config.schema import TrialConfig
-from memsweep.data.probe import Probe, probe
 from memsweep.errors import ConfigError
-from memsweep.machine import Device, device, n_cores, package_versions
-from memsweep.measure.bracket import Bracket, Plan
-from memsweep.measure.memory import DeviceMemory, HostMemory, Memory, keep_in_memory
-from memsweep.measure.throughput import kept_tokens, throughput
-from memsweep.measure.tokens import TokenCounter
-from memsweep.model.folder import model_place, require_template
-from memsweep.readback.effective import checkpointed, effective, effective_hash, trained_parameters
+from memsweep.machine import Device, device, machine_facts, machine_name, n_cores, package_versions
+from memsweep.measure.bracket import Bracket
+from memsweep.measure.device import DeviceMemory
+from memsweep.measure.driver import device_facts, device_use
+from memsweep.measure.live import LiveTensors, held_tensor_bytes
+from memsweep.measure.memory import HostMemory, Memory
+from memsweep.measure.meter import Meter
+from memsweep.measure.resident import keep_in_memory
+from memsweep.measure.schedule import Schedule
+from memsweep.measure.steady import SteadyState
+from memsweep.measure.surroundings import Surroundings, device_uuid
+from memsweep.measure.throughput import throughput
+from memsweep.readback.effective import checkpointed, effective, effective_hash
 from memsweep.readback.in_force import differences
 from memsweep.readback.model_facts import recompute_alike
 from memsweep.record.folder import TrialFolder, write_json
-from memsweep.record.outcome import Measured, NonFinite, NotInForce, Outcome, Phase, Reused
+from memsweep.record.outcome import NotInForce, Outcome, Phase, Reused
 from memsweep.record.trial import TrialRecord
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.settings import Settings, merge
-from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason, prompt_room
 from memsweep.trainers.build import Built, build, recipe_of
+from memsweep.trainers.order import block_of
 from memsweep.trainers.recipe import TrialRequest
+from memsweep.trial.data import data_condition, preparation, trial_request
 from memsweep.trial.failure import outcome_of
+from memsweep.trial.findings import measured
 from memsweep.trial.process import in_trial_process, phases, report_phase
 
 # Those whose version can change a result.
@@ -62,8 +69,12 @@ class _Life:
     folder: TrialFolder
     phase: Phase = Phase.START
     memory: Memory | None = None
+    live: LiveTensors | None = None
+    surroundings: Surroundings | None = None
+    uuid: str | None = None
     hash: str | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
 
     def enter(self, phase: Phase) -> None:
         self.phase = phase
@@ -77,6 +88,7 @@ class _Life:
             versions=VERSIONS,
             effective_hash=self.hash,
             facts=self.facts,
+            conditions=self.conditions,
         )
 
 
@@ -118,7 +130,8 @@ def _recorded(folder: TrialFolder, run: Callable[[_Life], Outcome]) -> TrialReco
     except Exception as error:
         if not isinstance(error, ConfigError):
             _write_traceback(folder)
-        outcome = outcome_of(error, life.phase, life.memory.held_bytes() if life.memory else None)
+        held = life.memory.held_bytes() if life.memory else None
+        outcome = outcome_of(error, life.phase, held, lambda: device_use(life.uuid))
         error.__traceback__ = None  # its frames hold the model
     record = life.record(outcome)
     record.write(folder)
@@ -133,64 +146,69 @@ def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[s
 
     life.enter(Phase.DATA)
     recipe_of(config.trainer.name)
-    measure = config.measure
-    examples = probe(
-        config.dataset, config.trainer.data, measure.probe_examples, config.seed, measure.evaluation_examples
-    )
-    place = model_place(config.model)
-    require_template(config, place, examples.rows)
-    request = TrialRequest(
-        config=config,
-        settings=settings,
-        device=where,
-        model=place.name,
-        revision=place.revision,
-        tokenizer=place.tokenizer,
-        data=datasets.Dataset.from_list(list(examples.rows)),
-        folder=life.folder.path,
-        evaluation=datasets.Dataset.from_list(list(examples.evaluation)) if examples.evaluation else None,
-    )
+    request, examples = trial_request(config, settings, where, life.folder.path)
+    life.conditions.update(data=data_condition(config, examples))
 
     # Not earlier: it starts a thread, and what the cache lacks is made in a fork while there is only one.
     torch.set_num_threads(config.launch.threads or n_cores())
     life.facts["threads"] = torch.get_num_threads()
     life.enter(Phase.BUILD)
+    _note_machine(where, life)
     budget = config.budget.memory_bytes
     memory = life.memory = HostMemory(budget) if where is Device.CPU else DeviceMemory(budget)
     with memory:
         built = build(request)
-        plan = _plan(built, config)
-        life.facts.update(_facts(built, request, examples, plan, memory))
-        bracket = _train(built, request, plan, life, known)
+        schedule = _schedule(built, config)
+        rows = preparation(built, request, examples, schedule)
+        life.facts.update({**rows.facts, "memory": memory.facts()})
+        bracket, steady = _train(built, request, schedule, life, known)
     if not bracket.is_complete:
-        raise RuntimeError(f"training ended before step {plan.last_edge}")
-    if plan.evaluates and bracket.evaluation_loss is None:
+        raise RuntimeError(f"training ended before its throughput was known, by step {schedule.last_edge}")
+    if schedule.evaluates and bracket.evaluation_loss is None:
         raise RuntimeError("the trainer evaluated nothing after its first step")
-    measures = {
-        **throughput(bracket, plan, len(examples.rows)),
-        **memory.measures(),
-        "trained_parameters": trained_parameters(built.trainer.model),
-        "kept_tokens": life.facts["kept_tokens"],
-        "source_tokens": life.facts["source_tokens"],
-    }
-    infinite = [name for name, value in measures.items() if not math.isfinite(value)]
-    if infinite:
-        return NonFinite(what=f"{infinite[0]} is {measures[infinite[0]]}", step=plan.last_edge)
-    return Measured(measures=measures)
+    life.facts["windows"] = [
+        {"seconds": round(window.seconds, 6), "tokens": window.tokens} for window in steady.windows
+    ]
+    assert life.surroundings is not None
+    disturbances = life.surroundings.end()
+    life.facts["surroundings"] = disturbances.facts
+    rates = throughput(steady, schedule, rows.n_examples, rows.prepared, is_packed=rows.is_packed)
+    return measured(rates, bracket, rows, memory, built, life.live, (steady.remark, *disturbances.remarks))
 
 
-def _plan(built: Built, config: TrialConfig) -> Plan:
-    """Return the steps of the trial."""
-    trainer, measure = built.trainer, config.measure
-    batches = len(trainer.get_train_dataloader())
-    steps = math.ceil(batches / trainer.args.gradient_accumulation_steps)
-    return Plan(
-        steps, measure.warm_up_passes, measure.measured_passes, evaluates=measure.evaluation_examples > 0
+def _note_machine(where: Device, life: _Life) -> None:
+    """Take note of what the trial computes on.  On CUDA this takes the device, so it follows all forks."""
+    life.uuid = device_uuid() if where is Device.CUDA else None
+    devices = [
+        found for found in device_facts() if life.uuid is not None and life.uuid in found.get("uuid", "")
+    ]
+    life.facts["machine"] = machine_facts(devices)
+    life.conditions["machine"] = machine_name(devices)
+
+
+def _schedule(built: Built, config: TrialConfig) -> Schedule:
+    """Return the steps of the trial, and let the trainer take its rows in their order."""
+    block = block_of(built.trainer.args, built.recipe)
+    schedule = Schedule(
+        block=block,
+        rows=built.rows,
+        longest=_filled(built.longest, block.n_rows) if config.measure.worst_step else [],
+        max_passes=config.measure.max_passes,
+        evaluates=config.measure.evaluation_examples > 0,
     )
+    built.trainer.row_order = schedule.order()
+    return schedule
 
 
-def _train(built: Built, request: TrialRequest, plan: Plan, life: _Life, known: dict[str, int]) -> Bracket:
-    trainer = built.trainer
+def _filled(rows: Sequence[int], n_rows: int) -> list[int]:
+    """Return the first `n_rows` of `rows`, from the first on again where there are fewer."""
+    return [rows[place % len(rows)] for place in range(n_rows)]
+
+
+def _train(
+    built: Built, request: TrialRequest, schedule: Schedule, life: _Life, known: dict[str, int]
+) -> tuple[Bracket, SteadyState]:
+    trainer, measure = built.trainer, request.config.measure
     assert life.memory is not None
     if request.device is Device.CPU:
         for model in (trainer.model, getattr(trainer, "ref_model", None)):
@@ -198,13 +216,18 @@ def _train(built: Built, request: TrialRequest, plan: Plan, life: _Life, known: 
                 keep_in_memory(model)
     before: dict[str, Any] = {}
 
-    def ready() -> TokenCounter:
+    def ready() -> Meter:
         before.update(checkpointed(trainer.model))
         _check_in_force(built, request, life, known)
         life.enter(Phase.WARM_UP)
-        # A compiled model is called in place of the one it was made from, whose hooks would be compiled too.
-        is_compiled = isinstance(trainer.model_wrapped, torch._dynamo.OptimizedModule)
-        return TokenCounter(trainer.model_wrapped if is_compiled else trainer.model)
+        return Meter(trainer, generates=built.recipe.completion_field is not None)
+
+    def settling() -> AbstractContextManager[object]:
+        if request.device is not Device.CPU:
+            return nullcontext()
+        models = (trainer.model, getattr(trainer, "ref_model", None))
+        life.live = LiveTensors(held_tensor_bytes(models, trainer.optimizer))
+        return life.live
 
     def measuring() -> None:
         now = checkpointed(trainer.model)
@@ -212,12 +235,17 @@ def _train(built: Built, request: TrialRequest, plan: Plan, life: _Life, known: 
             changed = f"checkpointing was {before}, and is {now} after the first steps"
             raise _Ended(NotInForce(differences=(changed,)))
         life.enter(Phase.MEASURE)
+        life.surroundings = Surroundings.begin(torch.get_num_threads(), life.uuid)
 
-    bracket = Bracket(plan, life.memory, ready, measuring)
-    trainer.args.max_steps = plan.last_edge
+    steady = SteadyState(measure.precision, measure.min_passes, measure.max_passes, measure.max_seconds)
+    bracket = Bracket(schedule, steady, life.memory, ready, settling, measuring)
+    trainer.args.max_steps = schedule.last_edge
     trainer.add_callback(bracket)
-    trainer.train()
-    return bracket
+    try:
+        trainer.train()
+    finally:
+        bracket.close()
+    return bracket, steady
 
 
 def _check_in_force(built: Built, request: TrialRequest, life: _Life, known: dict[str, int]) -> None:
@@ -230,56 +258,6 @@ def _check_in_force(built: Built, request: TrialRequest, life: _Life, known: dic
         raise _Ended(NotInForce(differences=missing))
     if life.hash in known:
         raise _Ended(Reused(trial=known[life.hash], measures={}))
-
-
-def _facts(
-    built: Built, request: TrialRequest, examples: Probe, plan: Plan, memory: Memory
-) -> dict[str, Any]:
-    """Return what is worth keeping beside the measures."""
-    trainer = built.trainer
-    lengths = _source_lengths(request, examples)
-    # What is generated does not exist yet; there, the prompts are what may be lost.
-    generates = built.recipe.completion_field is not None
-    room = prompt_room(built.recipe, trainer.args)
-    kept = sum(n if room is None else min(n, room) for n in lengths) if generates else kept_tokens(trainer)
-    evaluated = {"evaluation_rows": len(trainer.eval_dataset)} if plan.evaluates else {}
-    return {
-        "precision": precision_reason(request, trainer.args),
-        "examples": len(examples.rows),
-        "examples_available": examples.n_available,
-        "rows": len(trainer.train_dataset),
-        **evaluated,
-        "micro_batch": getattr(trainer.args, MICRO),
-        "accumulation": getattr(trainer.args, ACCUMULATION),
-        "steps_per_pass": plan.steps_per_pass,
-        "examples_per_step": len(examples.rows) / plan.steps_per_pass,
-        "source_tokens": sum(lengths),
-        "kept_tokens": kept,
-        "trained_parameters": trained_parameters(trainer.model),
-        "memory": memory.facts(),
-    }
-
-
-def _source_lengths(request: TrialRequest, examples: Probe) -> list[int]:
-    """Return the tokens of each text of the source examples, as the tokenizer has them, nothing left out."""
-    tokenizer = request.tokenizer
-    lengths = []
-    for row in examples.rows:
-        prompt = row.get("prompt")
-        for column in examples.form:
-            value = row[column]
-            if (column == "prompt" and len(examples.form) > 1) or isinstance(value, bool):
-                continue
-            if isinstance(value, str):
-                text = f"{prompt}{value}" if prompt is not None and column != "prompt" else value
-                lengths.append(len(tokenizer(text)["input_ids"]))
-            else:
-                messages = [*prompt, *value] if prompt is not None and column != "prompt" else value
-                ids = tokenizer.apply_chat_template(
-                    messages, add_generation_prompt=column == "prompt", return_dict=True
-                )["input_ids"]
-                lengths.append(len(ids))
-    return lengths
 
 
 def _write_traceback(folder: TrialFolder) -> None:

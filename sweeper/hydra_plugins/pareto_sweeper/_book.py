@@ -1,30 +1,20 @@
-"""The trials so far, and what follows from all of them together: bounds, feasibility, front, counts.
-
-A later trial can change what an earlier one is: it may dominate it, or, where a constraint is about the
-baseline and the baseline could not be measured, move the bound.
-"""
+"""The trials so far: entered one by one, judged all together (`_judge.py`), counted."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from memsweep.pareto.front import on_front
 from memsweep.record.outcome import Measured, Outcome, Reused
-from memsweep.record.study import Constraint, Direction, Reference, Study
+from memsweep.record.study import Study
 from memsweep.record.trial import TrialRecord, TrialResult
 
 from ._app import Verdict
-from ._tell import counts_as_trial
-
-# The worst corner is this many times worse than the first measured trial, on a logarithmic axis.
-_WORSE = 4.0
-_RATIO_UNITS = ("_per_second", "_bytes", "_seconds", "_tokens")
+from ._judge import settled
+from ._tell import counts_as_trial, worst_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +72,8 @@ class Book:
         self.asked: dict[int, Asked] = {}
         self.ended: dict[int, Ended] = {}
         self._by_request: dict[str, int] = {}
-        self._baseline_measures: dict[str, float] = {}
+        self._baseline: int | None = None
+        self._baseline_facts: dict[str, float] = {}
 
     def enter(self, asked: Asked, ended: Ended) -> TrialResult:
         """Enter a finished trial and return it as it stands."""
@@ -111,13 +102,22 @@ class Book:
             seconds=record.seconds,
             versions=record.versions,
             program=self._program,
+            conditions=record.conditions,
         )
         if asked.is_baseline:
-            numbers = {key: value for key, value in record.facts.items() if _is_number(value)}
-            self._baseline_measures = {**numbers, **measures}
+            self._baseline = asked.number
+            self._baseline_facts = {k: value for k, value in record.facts.items() if _is_number(value)}
         self.results.append(result)
         self._settle()
         return self.results[-1]
+
+    def enter_repeat(self, number: int, outcome: Outcome) -> TrialResult:
+        """Enter how a further run of trial `number` ended, and return the trial as it stands."""
+        index = next(index for index, result in enumerate(self.results) if result.number == number)
+        result = self.results[index]
+        self.results[index] = replace(result, repeats=(*result.repeats, outcome))
+        self._settle()
+        return self.results[index]
 
     def same_request(self, requested_hash: str) -> TrialResult | None:
         """Return the trial that has asked for the same; None when there is none."""
@@ -141,6 +141,11 @@ class Book:
         }
 
     @property
+    def worst(self) -> list[float]:
+        """Finite values for a trial that has none, one an objective."""
+        return worst_values(self.study, self.results)
+
+    @property
     def n_counted(self) -> int:
         """How many of the n_trials asked for have been run."""
         return sum(counts_as_trial(result) for result in self.results)
@@ -151,6 +156,14 @@ class Book:
         rows = [result for result in self.results if result.on_front and result.reused_from is None]
         losses = dict(zip((row.number for row in rows), self.study.losses(rows), strict=True))
         return sorted(rows, key=lambda row: (losses[row.number], row.number))
+
+    @property
+    def measured_baseline(self) -> int | None:
+        """Number of the baseline of techniques, if it was measured; an app without them has none."""
+        if self._baseline is None:
+            return None
+        result = self[self._baseline]
+        return result.number if result.choice and isinstance(result.outcome, Measured) else None
 
     def counts(self) -> dict[str, int]:
         """Return outcome type to number of trials."""
@@ -165,78 +178,10 @@ class Book:
         return {name: min(values) for name, values in found.items() if min(values) > 0}
 
     def _settle(self) -> None:
-        """Fill in what is known by now, and judge every trial by it."""
-        measured = [result for result in self.results if result.objectives]
-        bounds = {name: self._bounded(c, measured) for name, c in self.study.constraints.items()}
-        if bounds != self.study.constraints:
-            self.study = replace(self.study, constraints=bounds)
-        if measured and not self.study.reference:
-            self.study = replace(self.study, reference=references(self.study, measured[0].objectives))
-        judged = [self._judged(result) for result in self.results]
-        feasible = [index for index, result in enumerate(judged) if result.feasible]
-        losses = self.study.losses([judged[index] for index in feasible])
-        shape = (len(feasible), len(self.study.objectives))
-        marks = on_front(np.array(losses, dtype=np.float64).reshape(shape))
-        for index, mark in zip(feasible, marks, strict=True):
-            judged[index] = replace(judged[index], on_front=bool(mark))
+        baseline = {} if self._baseline is None else self[self._baseline].medians
+        self.study, judged = settled(self.study, self.results, {**self._baseline_facts, **baseline})
         # What has not changed stays the same object: its line in results.jsonl need not be made again.
         self.results = [old if old == new else new for old, new in zip(self.results, judged, strict=True)]
-
-    def _judged(self, result: TrialResult) -> TrialResult:
-        if not result.objectives:
-            return result
-        violations = {n: c.violation(result.measures) for n, c in self.study.constraints.items()}
-        known = {name: violation for name, violation in violations.items() if violation is not None}
-        return replace(
-            result, constraints=known, feasible=all(v <= 0 for v in known.values()), on_front=False
-        )
-
-    def _bounded(self, constraint: Constraint, measured: Sequence[TrialResult]) -> Constraint:
-        """Return a constraint with the baseline's measure for its bound.
-
-        Where the baseline ended without it, the best that any trial has measured takes its place.
-        """
-        if not constraint.of_baseline:
-            return constraint
-        known = [
-            result.measures[constraint.measure]
-            for result in measured
-            if constraint.measure in result.measures
-        ]
-        best = (min if constraint.upper else max)(known, default=None)
-        return replace(constraint, bound=self._baseline_measures.get(constraint.measure, best))
-
-
-def references(study: Study, first: Mapping[str, float]) -> dict[str, Reference]:
-    """Return the worst corner for hypervolumes, from the first trial that was measured.
-
-    Args:
-        study: Its objectives and constraints.
-        first: That trial's objectives.
-    """
-    found = {}
-    for name, direction in study.objectives.items():
-        value = first[name]
-        limits = [
-            c.bound for c in study.constraints.values() if c.measure == name and c.upper and not c.of_baseline
-        ]
-        is_ratio = name.endswith(_RATIO_UNITS) and value > 0
-        if limits and direction is Direction.MINIMIZE and limits[0] is not None:
-            found[name] = Reference(
-                value=limits[0], logarithmic=is_ratio and limits[0] > 0, why="the constraint's bound"
-            )
-        elif is_ratio:
-            worse = value / _WORSE if direction is Direction.MAXIMIZE else value * _WORSE
-            found[name] = Reference(
-                value=worse, logarithmic=True, why=f"{_WORSE:g} times worse than the first trial"
-            )
-        else:
-            step = max(abs(value), 1.0)
-            worse = value - step if direction is Direction.MAXIMIZE else value + step
-            found[name] = Reference(
-                value=worse, logarithmic=False, why=f"the first trial's value, worse by {step:g}"
-            )
-    return found
 
 
 def reused(outcome: Outcome, number: int) -> Outcome:

@@ -13,6 +13,7 @@ from memsweep.units import seconds_text
 from ._ask import Asker
 from ._enqueue import baseline_cell
 from ._legal import COUNTED
+from ._opening import notes
 from ._settings import SweepSettings
 from ._space import Space
 
@@ -52,8 +53,11 @@ def describe(settings: SweepSettings, space: Space, asker: Asker, study: Study) 
     broken = asker.legal.verdict(baseline_cell(space)).violations
     lines += [f"the baseline itself cannot run: {sentence}" for sentence in broken]
     seconds, reason = seconds_a_trial(settings.folder, study)
-    total = seconds_text(n_runs * seconds)
-    lines.append(f"about {total} for {n_runs} trials, at {seconds_text(seconds)} each: {reason}")
+    lines += notes(settings, space)
+    total = seconds_text(n_runs * settings.repeats * seconds)
+    each = f", {settings.repeats} times" if settings.repeats > 1 else ""
+    then = ", and the front again after that" if settings.front_repeats else ""
+    lines.append(f"about {total} for {n_runs} trials{each}, at {seconds_text(seconds)} each: {reason}{then}")
     return "\n".join(lines)
 
 

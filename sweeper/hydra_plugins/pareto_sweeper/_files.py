@@ -12,6 +12,7 @@ import yaml
 from memsweep.record.folder import StudyFolder, write_text
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
+from memsweep.report.intervals import Interval, interval, n_runs
 
 from ._book import Book
 from ._overrides import read_value
@@ -61,7 +62,11 @@ class StudyFiles:
 
 
 def front_csv(book: Book) -> str:
-    """Return the front as CSV: number, objectives, every measure, what it is, how to repeat it."""
+    """Return the front as CSV: number, objectives, every measure, what it is, how to repeat it.
+
+    Figures are medians over a trial's `n_runs` runs; `<objective>_low` and `_high` are the ends of the 95 %
+    interval, empty where nothing is known of the spread.
+    """
     rows = book.front
     measures = sorted({name for row in rows for name in row.measures} - set(book.study.objectives))
     techniques = sorted({name for row in rows for name in row.choice})
@@ -69,6 +74,8 @@ def front_csv(book: Book) -> str:
     head = [
         "number",
         *book.study.objectives,
+        *(f"{name}_{end}" for name in book.study.objectives for end in ("low", "high")),
+        "n_runs",
         *techniques,
         *keys,
         "changes",
@@ -84,10 +91,12 @@ def front_csv(book: Book) -> str:
             [
                 row.number,
                 *(row.objectives[name] for name in book.study.objectives),
+                *(end for name in book.study.objectives for end in interval(row, name) or ("", "")),
+                n_runs(row),
                 *(row.choice.get(name, "") for name in techniques),
                 *(row.parameters.get(key, "") for key in keys),
                 " ".join(row.changes) or "nothing",
-                *(row.measures.get(name, "") for name in measures),
+                *(row.medians.get(name, "") for name in measures),
                 book.ended[row.number].folder,
                 row.command,
             ]
@@ -98,12 +107,15 @@ def front_csv(book: Book) -> str:
 def optimization_results(book: Book) -> dict[str, Any]:
     """Return what the official Optuna plugin writes, with where each solution is and how it was made.
 
-    For one objective `best_params` and `best_value`; always `solutions`: the front, best first.
+    For one objective `best_params` and `best_value`; always `solutions`: the front, best first, each with
+    `values` (medians over its runs) and the 95 % interval of each, null where nothing is known of the spread.
     """
     solutions = [
         {
             "params": {key: read_value(label) for key, label in row.parameters.items()},
             "values": list(row.objectives.values()),
+            "intervals": [_pair(interval(row, name)) for name in row.objectives],
+            "n_runs": n_runs(row),
             "job_num": row.number,
             "output_dir": str(book.ended[row.number].folder),
             "overrides": list(row.overrides),
@@ -122,3 +134,7 @@ def optimization_results(book: Book) -> dict[str, Any]:
         "solutions": solutions,
         "outcomes": book.counts(),
     }
+
+
+def _pair(bounds: Interval | None) -> list[float] | None:
+    return None if bounds is None else list(bounds)

@@ -133,7 +133,9 @@ class Jobs:
             job = self._compose(overrides, number)
             composed = time.monotonic() - began
             folder = TrialFolder(self._folder_of(job.config))
-            begin_folder(folder, job.data if job.is_trial else None, overrides)
+            # What places a repeat in its trial's folder is not the trial's.
+            typed = [override for override in overrides if not override.startswith("hydra.")]
+            begin_folder(folder, job.data if job.is_trial else None, typed)
         except Exception as error:
             return _not_begun(overrides, error)
         function = partial(

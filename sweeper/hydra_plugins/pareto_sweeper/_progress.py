@@ -19,6 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from memsweep.record.outcome import Measured, Outcome
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.words import counts_text, name_text
@@ -98,6 +99,20 @@ class Progress:
         self._redraw()
         self.note(trial_line(result, study))
 
+    def again(self, result: TrialResult, outcome: Outcome, why: str) -> None:
+        """Tell how a further run of a trial ended.
+
+        Args:
+            result: The trial.
+            outcome: How that run ended.
+            why: What it was for, and the how-manieth of how many.
+        """
+        self._running = ""
+        self._redraw()
+        measures = outcome.measures if isinstance(outcome, Measured) else {}
+        figures = [figure_text(name, measures[name]) for name in result.objectives if name in measures]
+        self.note(f"{why}: trial {result.number} {result.label}: {', '.join(figures) or outcome.text}")
+
     def note(self, text: str) -> None:
         """Say something, on lines of its own."""
         if not self._is_silent:
@@ -144,6 +159,7 @@ def trial_line(result: TrialResult, study: Study) -> str:
         again = f" (as trial {result.reused_from})" if result.reused_from is not None else ""
         return f"{head}: {result.outcome.text}{again}"
     parts = [figure_text(name, value) for name, value in result.objectives.items()]
+    parts += result.objections
     missed = {name: violation for name, violation in result.constraints.items() if violation > 0}
     parts += [
         f"misses {name} by {measure_text(study.constraints[name].measure, violation)}"

@@ -5,6 +5,7 @@ Any launcher may have run the job, and any app may have been in it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from memsweep.record.outcome import (
     OUTCOME_TYPES,
     Crashed,
     Incompatible,
+    Interrupted,
     Measured,
     NonFinite,
     Outcome,
@@ -83,6 +85,15 @@ def keep(record: TrialRecord, folder: TrialFolder) -> None:
             log.warning("%s cannot be written: %s", folder.outcome, error)
 
 
+def interrupted_record(folder: Path, study: Study) -> TrialRecord:
+    """Return how a job ended that was with the launcher when Ctrl-C came: it may have just finished."""
+    record = TrialRecord(outcome=Interrupted(reason="Ctrl-C, or the controller was told to end"))
+    keep(record, TrialFolder(folder))
+    with contextlib.suppress(OSError, ValueError):
+        record = TrialRecord.read(TrialFolder(folder))
+    return replace(record, outcome=judged(record.outcome, study))
+
+
 def outcome_of_error(error: BaseException) -> Outcome:
     """Return the outcome that an exception stands for."""
     if is_composition_error(error):
@@ -120,7 +131,10 @@ def judged(outcome: Outcome, study: Study) -> Outcome:
     if broken:
         return NonFinite(what=", ".join(broken), step=0)
     finite = {name: value for name, value in measures.items() if math.isfinite(value)}
-    return outcome if len(finite) == len(measures) else replace(outcome, measures=finite)
+    intervals = {name: ends for name, ends in outcome.intervals.items() if all(map(math.isfinite, ends))}
+    if len(finite) == len(measures) and len(intervals) == len(outcome.intervals):
+        return outcome
+    return replace(outcome, measures=finite, intervals=intervals)
 
 
 def plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ _SEARCH_SPACE = (
 _PROGRESS = ("auto", "live", "plain", "off")
 _OPTION_PARAMETERS = ("fixed", "searched")
 _SQLITE = "sqlite:///"
+_COUNTS = {"repeats": 1, "front_repeats": 0}  # each with the least it may be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class SweepSettings:
         objectives: Name to direction.
         are_named: The objectives have names of their own, so the app must return a mapping.
         enqueue: A file of trials; None for none.
+        repeats: How often each set-up is measured.
+        front_repeats: How often those on the front are measured again.
     """
 
     study_name: str
@@ -42,6 +45,8 @@ class SweepSettings:
     sampler: Mapping[str, Any]
     storage: str | None
     n_trials: int
+    repeats: int
+    front_repeats: int
     n_jobs: int
     max_failure_rate: float
     objectives: Mapping[str, Direction]
@@ -54,20 +59,31 @@ class SweepSettings:
     seed: int
     progress: str
 
+    @property
+    def has_repeats(self) -> bool:
+        """Whether some set-ups are measured more than once."""
+        return self.repeats > 1 or self.front_repeats > 0
 
-def read_settings(raw: Mapping[str, Any], folder: StudyFolder, study_name: str) -> SweepSettings:
+
+def read_settings(
+    raw: Mapping[str, Any], folder: StudyFolder, study_name: str, app: Mapping[str, Any] | None = None
+) -> SweepSettings:
     """Return `raw` checked.
 
     Args:
         raw: The fields of `hydra.sweeper`, as Hydra hands them to the sweeper.
         folder: The study's folder.
         study_name: Its name.
+        app: The app's own `measure` node, which says how often to measure where `raw` does not.
 
     Raises:
         ConfigError: All problems at once.
     """
     data = {key: _plain(value) for key, value in raw.items()}
     problems: list[str] = []
+    counts: dict[str, Any] = {
+        key: _count(key, least, data, app or {}, problems) for key, least in _COUNTS.items()
+    }
     if data["custom_search_space"] is not None:
         problems.append(_SEARCH_SPACE)
     problems += [
@@ -108,8 +124,28 @@ def read_settings(raw: Mapping[str, Any], folder: StudyFolder, study_name: str) 
         are_named=bool(data["objectives"]),
         constraints=constraints,
         enqueue=enqueue,
+        **counts,
         **{key: data[key] for key in same},
     )
+
+
+def _count(key: str, least: int, data: Mapping[str, Any], app: Mapping[str, Any], problems: list[str]) -> int:
+    """Return how often to measure: as the sweeper is told, else as the app is, else the least."""
+    asked: Any = data.get(key)
+    others: Any = app.get(key)
+    if asked is None:
+        return max(int(others), least) if _is_whole(others) else least
+    if not _is_whole(asked) or asked < least:
+        problems.append(
+            f"hydra.sweeper.{key} must be a whole number of at least {least}, or null for the app's "
+            f"measure.{key}, got {asked!r}"
+        )
+        return least
+    return int(asked)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _plain(value: Any) -> Any:

@@ -28,25 +28,31 @@ from ._tell import Told
 
 log = logging.getLogger(__name__)
 
+# A finished trial cannot be changed in Optuna's storage, so later runs of it have no place there.
+_FIGURES = "of each trial's first run; medians over repeats are in results.jsonl and the report"
+
 
 class Mirror:
     """A copy of the study in Optuna's storage.
 
     Attributes:
         url: Where; None when there is none.
+        note: What it does not hold, to stand behind its name; empty when it holds all.
     """
 
-    def __init__(self, url: str | None, study: Study) -> None:
+    def __init__(self, url: str | None, study: Study, *, has_repeats: bool = False) -> None:
         """Make the copy, empty.
 
         Args:
             url: Optuna's URL of the storage; None for no copy.
             study: What the study sets out to do.
+            has_repeats: Some set-ups are measured more than once, which the copy does not follow.
 
         Raises:
             StudyExists: If the storage already has a study of that name.
         """
         self.url = url
+        self.note = " (the first run of each)" if has_repeats else ""
         self._study: optuna.Study | None = None
         if url is None:
             return
@@ -59,7 +65,8 @@ class Mirror:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ExperimentalWarning)
                 self._study.set_metric_names(list(study.objectives))
-            for key, value in (("command", study.command), ("created", study.created)):
+            facts = {"command": study.command, "created": study.created, "figures": _FIGURES}
+            for key, value in facts.items():
                 self._study.set_user_attr(key, value)
         except DuplicatedStudyError as error:
             raise StudyExists(

@@ -1,4 +1,4 @@
-"""The loop: ask, is it legal and new, launch, tell, write.
+"""The loop: ask, is it legal and new, launch, tell, write; at its end, measure the front again.
 
 One trial, or `n_jobs` of them, is with the launcher at a time.  What is known of a trial is kept from the
 moment it is asked for to the moment it is entered, so that several may be under way.
@@ -6,14 +6,11 @@ moment it is asked for to the moment it is entered, so that several may be under
 
 from __future__ import annotations
 
-import contextlib
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 
 from memsweep.errors import ConfigError
@@ -25,15 +22,14 @@ from ._ask import Asker, Proposal
 from ._book import Asked, Book, Ended, reused
 from ._files import StudyFiles
 from ._interrupts import Interrupts
+from ._launches import Job, Launches
 from ._progress import Progress
 from ._publish import Publisher
-from ._returns import failed_job, folder_of, judged, keep, outcome_of_error, record_of, returned_value
+from ._repeats import Repeats
+from ._returns import interrupted_record, keep, outcome_of_error
 from ._settings import SweepSettings
 from ._storage import Mirror
-from ._tell import is_failure, told, worst_values
-
-KEPT_RETURNS = 64
-"""Job returns that `sweep()` gives back: each holds a whole config, and a study may have thousands."""
+from ._tell import is_failure, told
 
 _REFUSED = 50
 """Configs that may fail to compose, beyond the number of trials, before the study gives up."""
@@ -44,7 +40,7 @@ class StudyRun:
 
     Attributes:
         book: The trials so far.
-        returns: What the launcher gave back, batch by batch, as Hydra's sweepers return it.
+        launches: What the launcher was given, and gave back.
     """
 
     def __init__(
@@ -80,12 +76,20 @@ class StudyRun:
             validate: Composes a trial's config, and raises if that fails.
         """
         self.book = book
-        self.returns: list[Sequence[JobReturn]] = []
+        self.launches = Launches(launcher, are_named=settings.are_named)
         self._settings, self._asker, self._launcher = settings, asker, launcher
         self._files, self._mirror, self._publisher, self._progress = files, mirror, publisher, progress
         self._queue = deque(first)
         self._interrupts = interrupts
         self._folder_of_number, self._validate = folder_of_number, validate
+        self._repeats = Repeats(
+            settings=settings,
+            book=book,
+            launches=self.launches,
+            files=files,
+            progress=progress,
+            interrupts=interrupts,
+        )
         self._number = 0
         self._n_refused = 0
 
@@ -96,6 +100,9 @@ class StudyRun:
         try:
             with self._progress.shown():
                 ended = self._loop()
+                if not self._has_failed_too_often():
+                    self._repeats.rest()
+                    self._repeats.front()
         except KeyboardInterrupt:
             ended, code = "interrupted", 130
         finally:
@@ -118,6 +125,7 @@ class StudyRun:
                 return f"more than {self._settings.max_failure_rate:.0%} of the trials failed"
             if self._n_refused > self._settings.n_trials + _REFUSED:
                 return f"{self._n_refused} configs could not be composed"
+            self._repeats.before_next(n_left)
             batch = self._next_batch(min(self._settings.n_jobs, n_left))
             if not batch:
                 return self._exhausted()
@@ -130,7 +138,7 @@ class StudyRun:
             if self._queue:
                 proposal = self._queue.popleft()
             else:
-                proposed = self._asker.propose(worst_values(self.book.study, self.book.results))
+                proposed = self._asker.propose(self.book.worst)
                 if proposed is None:
                     break
                 proposal = proposed
@@ -163,45 +171,35 @@ class StudyRun:
         self._number += len(batch)
         labels = [f"trial {number} {_label(p)}" for number, p in enumerate(batch, start=first)]
         self._progress.begin(", ".join(labels))
-        if hasattr(self._launcher, "known"):
-            self._launcher.known = self.book.known_set_ups
-        began = time.monotonic()
+        jobs = [
+            Job(number=number, overrides=proposal.overrides, folder=self._folder_of_number(number))
+            for number, proposal in enumerate(batch, start=first)
+        ]
         try:
-            jobs = list(self._launcher.launch([list(p.overrides) for p in batch], initial_job_idx=first))
+            ended = self.launches.run(jobs, self.book.study, self.book.known_set_ups)
         except KeyboardInterrupt:
             with self._interrupts.held():
-                for number, proposal in enumerate(batch, start=first):
-                    self._enter(proposal, number, self._interrupted(number))
+                for proposal, job in zip(batch, jobs, strict=True):
+                    record = interrupted_record(job.folder, self.book.study)
+                    self._enter(proposal, job.number, Ended(record=record, folder=job.folder))
             raise
-        except (Exception, SystemExit) as error:
-            jobs = [failed_job(proposal.overrides, error) for proposal in batch]
-        seconds = (time.monotonic() - began) / len(batch)
-        if sum(map(len, self.returns)) < KEPT_RETURNS:
-            self.returns.append(jobs)
-        missing = [
-            failed_job(p.overrides, RuntimeError("the launcher gave nothing back"))
-            for p in batch[len(jobs) :]
-        ]
         with self._interrupts.held():
-            for number, (proposal, job) in enumerate(zip(batch, [*jobs, *missing], strict=True), start=first):
-                self._enter_job(proposal, number, job, seconds)
+            for proposal, job, end in zip(batch, jobs, ended, strict=True):
+                self._enter_ended(proposal, job.number, end)
 
-    def _enter_job(self, proposal: Proposal, number: int, job: JobReturn, seconds: float) -> None:
-        folder = TrialFolder(folder_of(job, self._folder_of_number(number)))
-        record = record_of(job, folder, self.book.study, are_named=self._settings.are_named)
-        if isinstance(record.outcome, Incompatible) and not self.book.results:
+    def _enter_ended(self, proposal: Proposal, number: int, ended: Ended) -> None:
+        outcome, folder = ended.record.outcome, TrialFolder(ended.folder)
+        if isinstance(outcome, Incompatible) and not self.book.results:
             # Not one config has been composed: what is wrong is wrong with all of them.
-            raise ConfigError("\n".join(record.outcome.violations))
-        self._n_refused += isinstance(record.outcome, Incompatible)
-        compose = {k: v for k, v in getattr(self._launcher, "seconds", {}).items() if k == "compose"}
-        record = replace(record, seconds={**record.seconds, **compose, "total": seconds})
-        if isinstance(record.outcome, Reused):  # its process knew the other trial's number, not its measures
-            record = replace(
-                record, outcome=reused(self.book[record.outcome.trial].outcome, record.outcome.trial)
-            )
+            raise ConfigError("\n".join(outcome.violations))
+        self._n_refused += isinstance(outcome, Incompatible)
+        if isinstance(outcome, Reused):  # its process knew the other trial's number, not its measures
+            source = self.book[outcome.trial]
+            record = replace(ended.record, outcome=reused(source.outcome, source.number))
             record.write(folder)
-        keep(record, folder)
-        self._enter(proposal, number, Ended(record=record, folder=folder.path, returned=returned_value(job)))
+            ended = replace(ended, record=record)
+        keep(ended.record, folder)
+        self._enter(proposal, number, ended)
 
     def _enter_unlaunched(
         self, proposal: Proposal, outcome: Outcome, same: TrialResult | None = None
@@ -224,17 +222,6 @@ class StudyRun:
         self._n_refused += 1
         self._enter_unlaunched(proposal, outcome)
 
-    def _interrupted(self, number: int) -> Ended:
-        """Return how a trial ended that was with the launcher: it may have just finished."""
-        folder = TrialFolder(self._folder_of_number(number))
-        record = TrialRecord(outcome=Interrupted(reason="Ctrl-C, or the controller was told to end"))
-        keep(record, folder)
-        with contextlib.suppress(OSError, ValueError):
-            record = TrialRecord.read(folder)
-        return Ended(
-            record=replace(record, outcome=judged(record.outcome, self.book.study)), folder=folder.path
-        )
-
     def _enter(self, proposal: Proposal, number: int, ended: Ended) -> None:
         """Enter a finished trial everywhere: book, sampler, files, storage, reports."""
         asked = Asked(
@@ -249,7 +236,8 @@ class StudyRun:
         if isinstance(result.outcome, Crashed | Interrupted):
             self.book.forget_request(result.requested_hash)  # another try might pass
         self._files.write(self.book)
-        sentence = told(result, self.book.study, worst_values(self.book.study, self.book.results))
+        self._repeats.owe(result)
+        sentence = told(result, self.book.study, self.book.worst)
         self._asker.tell(proposal, sentence)
         self._mirror.add(result, sentence, proposal.inside, self._asker.space.parameters)
         self._publisher.trial(result)

@@ -12,7 +12,7 @@ import importlib.metadata
 import platform
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +40,7 @@ from ._enqueue import baseline_cell, read_trials
 from ._files import StudyFiles
 from ._folder import require_no_trials, trial_folder
 from ._interrupts import Interrupts
+from ._opening import opening
 from ._progress import Progress
 from ._publish import Publisher
 from ._settings import SweepSettings, read_settings
@@ -106,7 +107,7 @@ def _sweep(
 ) -> list[Sequence[Any]]:
     loader = hydra_context.config_loader
     folder = StudyFolder(Path(config.hydra.sweep.dir))
-    settings = read_settings(raw, folder, str(config.hydra.sweeper.study_name))
+    settings = read_settings(raw, folder, str(config.hydra.sweeper.study_name), _measure(config))
     app = app_of(config, loader)
     params, note = params_in_use(settings.params, arguments, config)
     space = build_space(
@@ -153,11 +154,11 @@ def _run(
     OmegaConf.save(config, folder.path / "multirun.yaml")
     files, book = StudyFiles(folder), Book(study, program())
     files.write(book)
-    mirror = Mirror(settings.storage, study)
+    mirror = Mirror(settings.storage, study, has_repeats=settings.has_repeats)
     tracking = OmegaConf.select(config, "tracking")
     publisher = Publisher(folder, dict(tracking) if OmegaConf.is_dict(tracking) else {})
     progress = Progress(settings.progress, settings.n_trials)
-    for line in _opening(settings, asker, study, mirror, note):
+    for line in opening(settings, asker, study, mirror, note):
         progress.note(line)
     if hasattr(launcher, "on_phase"):
         launcher.on_phase = progress.phase
@@ -178,7 +179,7 @@ def _run(
     code = run.run()
     progress.note(f"ended: {book.study.ended}")
     places: list[tuple[str, Path | str]] = [("study", folder.path)]
-    places += [("trials in Optuna's dashboard", mirror.command)] if mirror.command else []
+    places += [(f"trials in Optuna's dashboard{mirror.note}", mirror.command)] if mirror.command else []
     publisher.end(book, code, places)
     if code == 1:
         for name, miss in book.misses().items():
@@ -189,7 +190,7 @@ def _run(
             )
     if code:
         sys.exit(code)
-    return list(run.returns)
+    return list(run.launches.returns)
 
 
 def _study(settings: SweepSettings, space: Space, app: App, config: DictConfig) -> Study:
@@ -224,6 +225,13 @@ def _study(settings: SweepSettings, space: Space, app: App, config: DictConfig) 
     )
 
 
+def _measure(config: DictConfig) -> dict[str, Any]:
+    """Return what the app says of how often to measure; nothing where it says nothing."""
+    if not OmegaConf.is_dict(OmegaConf.select(config, "measure")):
+        return {}
+    return {key: OmegaConf.select(config, f"measure.{key}") for key in ("repeats", "front_repeats")}
+
+
 def program() -> str:
     """Return the script that runs, as short as it can be typed from here."""
     path = Path(sys.argv[0]).absolute()
@@ -238,22 +246,6 @@ def _versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _opening(
-    settings: SweepSettings, asker: Asker, study: Study, mirror: Mirror, note: str | None
-) -> Iterator[str]:
-    """Yield what is said before the first trial."""
-    listed = asker.legal.listed()
-    cells = f"{asker.space.n_cells():,.0f} combinations" if asker.space.is_discrete else "an unbounded space"
-    legal = f", {len(listed):,} of them legal" if listed is not None and asker.space.techniques else ""
-    sampler = study.sampler.get("name") or study.sampler.get("_target_")
-    yield f"study {study.name}: {settings.n_trials} trials of {cells}{legal}; sampler {sampler}"
-    yield f"folder: {settings.folder.path}"
-    if mirror.command:
-        yield f"watch:  {mirror.command}"
-    if note:
-        yield note
 
 
 def _compose(hydra_context: HydraContext, config: DictConfig, overrides: Sequence[str]) -> None:

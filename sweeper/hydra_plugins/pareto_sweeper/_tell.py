@@ -29,7 +29,7 @@ from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
 
 ENDED = "ended_early"
-"""The constraint that a trial without a measurement violates; every trial told has it."""
+"""What a trial violates that has no figures, or none to be compared; every trial told has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,11 @@ def told(result: TrialResult, study: Study, worst: Sequence[float]) -> Told:
     match outcome:
         case Measured() | Reused():
             values = [result.objectives[name] for name in study.objectives]
-            return Told(state=TrialState.COMPLETE, values=values, constraints=_violations(result, study, 0.0))
+            # Figures of other data, or of another machine, must not draw the sampler there.
+            apart = 1.0 if result.unlike else 0.0
+            return Told(
+                state=TrialState.COMPLETE, values=values, constraints=_violations(result, study, apart)
+            )
         case CutShort():
             # What was measured until then is the truth about the set-up, as far as it goes.
             known = zip(study.objectives, worst, strict=True)
@@ -98,7 +102,9 @@ def worst_values(study: Study, results: Sequence[TrialResult]) -> list[float]:
     """
     values = []
     for name, direction in study.objectives.items():
-        measured = [result.objectives[name] for result in results if name in result.objectives]
+        measured = [
+            result.objectives[name] for result in results if name in result.objectives and not result.unlike
+        ]
         worst = min if direction is Direction.MAXIMIZE else max
         fallback = 0.0 if direction is Direction.MAXIMIZE else 1.0
         known = [study.reference[name].value] if name in study.reference else []

@@ -22,6 +22,10 @@ class ParetoSweeperConf:
         storage: Where Optuna's own tools look: `auto` (SQLite in the study's folder), an Optuna URL, or
             null for none.  A mirror: results never depend on it.
         n_trials: How many trials to run; those that reuse another's measurement do not count.
+        repeats: How often each set-up is measured, the further times at random later places of the study;
+            None: the app's measure.repeats where it has that, else 1.
+        front_repeats: How often the set-ups on the front are measured again at the end, in shuffled order;
+            None: the app's measure.front_repeats where it has that, else 0.
         n_jobs: How many trials to hand to the launcher at once.  It runs them side by side only if it can.
         max_failure_rate: Stop once more than this share of n_trials has crashed.
         direction: `minimize`, `maximize` or a list, for apps that return numbers without names.
@@ -45,6 +49,8 @@ class ParetoSweeperConf:
     study_name: str | None = None
     storage: Any = "auto"
     n_trials: int = 20
+    repeats: int | None = None
+    front_repeats: int | None = None
     n_jobs: int = 1
     max_failure_rate: float = 1.0
     direction: Any = "minimize"

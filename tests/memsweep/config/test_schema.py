@@ -21,9 +21,11 @@ def composed(**changes: Any) -> dict[str, Any]:
         "measure": {
             "name": "quick",
             "probe_examples": 4,
-            "warm_up_passes": 1,
-            "measured_passes": 1,
-            "precision": "low",
+            "min_passes": 2,
+            "max_passes": 4,
+            "max_seconds": 60,
+            "precision": 0.1,
+            "summary": "low",
         },
         "budget": {"name": "unlimited"},
         "launch": {"name": "local", "device": "cpu", "threads": 1, "timeout_seconds": 60},
@@ -54,13 +56,13 @@ def test_a_composed_config_becomes_types() -> None:
 
 
 def test_every_problem_is_said_at_once() -> None:
-    text = refused(trainer__batch="eight", launch__device="gpu", model={"source": "hub"}, measure__passes=3)
+    text = refused(trainer__batch="eight", launch__device="gpu", model={"source": "hub"}, measure__warm_up=3)
 
     assert text.splitlines() == [
         "trainer.batch must be int, got 'eight'",
         "model.name is missing",
-        "measure.passes is not a setting; allowed here: name, probe_examples, warm_up_passes, "
-        "measured_passes, precision, evaluation_examples",
+        "measure.warm_up is not a setting; allowed here: name, probe_examples, precision, min_passes, "
+        "max_passes, max_seconds, summary, evaluation_examples, worst_step, repeats, front_repeats",
         "launch.device must be one of auto, cpu, cuda, got 'gpu'",
     ]
 
@@ -75,7 +77,9 @@ def test_every_problem_is_said_at_once() -> None:
         ({"model": {"name": "", "source": "hub"}}, "model.name=organization/model"),
         ({"dataset": {"name": "csv", "source": "csv"}}, "dataset.path=/path/to/data.csv"),
         ({"dataset": {"name": "", "source": "hub"}}, "dataset.name=organization/data"),
-        ({"measure__measured_passes": 0}, "measure.measured_passes must be at least 1"),
+        ({"measure__min_passes": 1}, "measure.min_passes must be at least 2"),
+        ({"measure__min_passes": 5}, "measure.min_passes=5 exceeds measure.max_passes=4"),
+        ({"measure__precision": 3}, "measure.precision must be between 0 and 1, e.g. 0.03"),
         ({"budget__memory_bytes": 0}, "budget.memory_bytes must be at least 1"),
         ({"launch__threads": -1}, "launch.threads must be at least 0"),
         ({"launch__timeout_seconds": 0}, "launch.timeout_seconds must be positive"),

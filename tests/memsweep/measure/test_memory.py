@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from memsweep.measure.memory import BudgetExceeded, HostMemory, keep_in_memory, resident
+from memsweep.measure.memory import BudgetExceeded, HostMemory, Part
+from memsweep.measure.resident import keep_in_memory, resident
 from memsweep.units import MIB
 
 # A page more or less of the interpreter's own.
@@ -67,6 +68,24 @@ def test_what_comes_after_the_settling_does_not_count() -> None:
 
     assert memory.measures()["peak_memory_bytes"] < SLACK
     del kept
+
+
+def test_each_part_has_its_own_peak_and_the_highest_is_the_trials() -> None:
+    memory = HostMemory()
+    kept = held(16)
+    memory.enter(Part.FIRST_STEP)
+    passing = held(128)
+    del passing
+    memory.enter(Part.WORST_STEP)
+    more = held(64)
+    memory.settle()
+
+    found = memory.measures()
+    assert found["load_peak_bytes"] == pytest.approx(16 * MIB, abs=2 * SLACK)
+    assert found["first_step_peak_bytes"] == pytest.approx((16 + 128) * MIB, rel=0.03)
+    assert found["worst_step_peak_bytes"] == pytest.approx((16 + 64) * MIB, rel=0.03)
+    assert found["peak_memory_bytes"] == found["first_step_peak_bytes"]
+    del kept, more
 
 
 def test_a_budget_is_held_against_the_figure_that_is_reported() -> None:

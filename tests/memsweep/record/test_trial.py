@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memsweep.record.folder import StudyFolder, TrialFolder
-from memsweep.record.outcome import Crashed, Measured, Phase
+from memsweep.record.outcome import Crashed, Measured, OutOfMemory, Phase
 from memsweep.record.trial import TrialRecord, TrialResult, read_results
 
 
@@ -70,3 +70,58 @@ def test_a_command_leaves_out_what_goes_without_saying(results: tuple[TrialResul
 
     assert plain.command == "python train.py technique/adapter=lora seed=1"
     assert preset.command.endswith("technique/packing=baseline technique/adapter=lora seed=1")
+
+
+def test_repeats_and_conditions_survive_the_file(tmp_path: Path, results: tuple[TrialResult, ...]) -> None:
+    repeats = (
+        Measured(measures={"a": 1.0}, intervals={"a": (0.5, 1.5)}, remarks=("a test",)),
+        Crashed(reason="a test", phase=Phase.BUILD, may_pass=True),
+    )
+    result = replace(results[0], repeats=repeats, conditions={"data": "a"}, unlike=("other data",))
+    path = StudyFolder(tmp_path).results
+    path.write_text(json.dumps(result.to_mapping()) + "\n")
+
+    assert read_results(path) == (result,)
+
+
+def test_lines_from_before_there_were_repeats_are_read(
+    tmp_path: Path, results: tuple[TrialResult, ...]
+) -> None:
+    data = results[0].to_mapping()
+    path = StudyFolder(tmp_path).results
+    path.write_text(
+        json.dumps({k: v for k, v in data.items() if k not in ("repeats", "conditions", "unlike")})
+    )
+
+    assert read_results(path) == (results[0],)
+
+
+def test_medians_are_over_the_runs_that_were_measured(results: tuple[TrialResult, ...]) -> None:
+    repeats = (
+        Measured(measures={"a": 5.0}),
+        Crashed(reason="a test", phase=Phase.BUILD),
+        Measured(measures={"a": 2.0}),
+    )
+    result = replace(results[0], measures={"a": 1.0, "b": 7.0}, repeats=repeats)
+
+    assert result.values("a") == (1.0, 5.0, 2.0)
+    assert result.medians == {"a": 2.0, "b": 7.0}
+
+
+def test_a_remark_of_every_run_is_told_once(results: tuple[TrialResult, ...]) -> None:
+    repeats = (
+        Measured(measures={}, remarks=("it was growing",)),
+        Measured(measures={}, remarks=("it was busy",)),
+    )
+    first = Measured(measures={}, remarks=("it was growing",))
+    result = replace(results[0], outcome=first, repeats=repeats)
+
+    assert result.remarks == ("it was growing", "repeat 2: it was busy")
+
+
+def test_only_a_repeat_out_of_memory_objects(results: tuple[TrialResult, ...]) -> None:
+    memory = OutOfMemory(where="device", phase=Phase.BUILD, requested_bytes=1, held_bytes=1, evidence="")
+    crashed = Crashed(reason="a test", phase=Phase.BUILD)
+
+    assert replace(results[0], repeats=(crashed,)).objections == ()
+    assert len(replace(results[0], repeats=(crashed, memory)).objections) == 1

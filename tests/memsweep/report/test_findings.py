@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from memsweep.record.outcome import Crashed, Phase
+from memsweep.record.outcome import Crashed, Measured, Phase, Reused
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import find
@@ -134,3 +134,68 @@ def test_order_of_results_does_not_matter(study: Study) -> None:
     results = trials_of_every_kind(40)
 
     assert find(results, study) == find(reversed(results), study)
+
+
+def known(number: int, option: str, half: float) -> TrialResult:
+    """Return a trial whose throughput is known to +- `half`, as a share."""
+    result = measured(number, {**ALL_BASELINE, "packing": option})
+    speed = result.objectives["tokens_per_second"]
+    intervals = {"tokens_per_second": (speed * (1 - half), speed * (1 + half))}
+    return dataclasses.replace(result, outcome=Measured(measures=result.measures, intervals=intervals))
+
+
+def test_members_that_cannot_be_told_apart_are_tied(study: Study) -> None:
+    one = known(0, "baseline", 0.1)
+    memory = {"peak_memory_bytes": one.objectives["peak_memory_bytes"] * 1.01}
+    other = dataclasses.replace(
+        one,
+        number=1,
+        objectives={"tokens_per_second": one.objectives["tokens_per_second"] * 1.01, **memory},
+        measures={**one.measures, **memory},
+    )
+
+    found = find([one, other], study)
+
+    assert found.tied == {0: (1,), 1: (0,)}
+    assert found.contenders == {}
+
+
+def test_a_trial_off_the_front_that_cannot_be_told_from_a_member_is_named(study: Study) -> None:
+    sure = find([known(0, "baseline", 0.01), known(1, "bfd", 0.01)], study)
+    memory = {"peak_memory_bytes": 1.0}
+    same_memory = [
+        dataclasses.replace(
+            result, objectives={**result.objectives, **memory}, measures={**result.measures, **memory}
+        )
+        for result in (known(0, "baseline", 0.2), known(1, "bfd", 0.2))
+    ]
+    unsure = find(same_memory, study)
+
+    assert (sure.contenders, unsure.contenders) == ({}, {0: (1,)})
+    assert [result.number for result in unsure.front] == [1]
+
+
+def test_what_is_not_feasible_contends_for_nothing(study: Study) -> None:
+    member = known(0, "baseline", 0.2)
+    unlike = dataclasses.replace(
+        member, number=1, feasible=False, unlike=("other data than trial 0: a, not b",)
+    )
+
+    assert find([member, unlike], study).contenders == {}
+
+
+def test_a_figure_carries_its_interval(study: Study) -> None:
+    result = known(0, "baseline", 0.03)
+    found = find([result], study)
+
+    assert found.sentence(result) == "1,172 tokens/s \N{PLUS-MINUS SIGN}3 %, 413.0 MiB \N{PLUS-MINUS SIGN}1 %"
+
+
+def test_a_reused_measurement_has_the_interval_of_its_source(study: Study) -> None:
+    source = known(0, "baseline", 0.03)
+    reused = dataclasses.replace(
+        source, number=1, outcome=Reused(trial=0, measures=source.measures), reused_from=0
+    )
+    found = find([source, reused], study)
+
+    assert found.interval(reused, "tokens_per_second") == found.interval(source, "tokens_per_second")

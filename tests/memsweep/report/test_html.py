@@ -9,10 +9,12 @@ import pytest
 
 from browser import CHROMIUM, Page, browser
 from memsweep.record.folder import StudyFolder
+from memsweep.record.outcome import Measured
 from memsweep.record.study import Study, read_study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import find
 from memsweep.report.html import page, write_report
+from memsweep.report.words import QUICK
 from synthetic import measured, study_of, trials_of_every_kind
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}
@@ -121,6 +123,40 @@ def test_a_thousand_trials_take_less_than_ten_seconds(make_study: Callable[..., 
     written(folder)
 
     assert time.monotonic() - started < 10
+
+
+def test_the_front_says_how_far_it_is_to_be_believed(study: Study) -> None:
+    measures = {"tokens_per_second": 100.0, "peak_memory_bytes": 1_000.0}
+    outcome = Measured(
+        measures=measures,
+        intervals={"tokens_per_second": (90.0, 110.0)},
+        remarks=("memory was <still> growing",),
+    )
+    facts = {"outcome": outcome, "objectives": measures, "measures": measures, "constraints": {}}
+    slower = {**facts, "objectives": {**measures, "tokens_per_second": 95.0}}
+    results = (
+        measured(0, BASELINE, **facts, repeats=(outcome,)),
+        measured(1, BASELINE, **facts),
+        measured(2, BASELINE, **slower),
+    )
+
+    text = page_of(results, study)
+
+    assert QUICK in text
+    assert "<small>tied with 1</small><small>median of 2 runs</small>" in text
+    assert "memory was &lt;still&gt; growing" in text
+    assert 'Might as well be on it: <a href="#trial-2">trial 2</a> (tied with 0 and 1)' in text
+    assert "100 tokens/s \N{PLUS-MINUS SIGN}10 %" in text
+    assert "<dt>Figures in Optuna&#x27;s storage</dt>" in text
+
+
+def test_what_cannot_be_compared_says_why(study: Study) -> None:
+    unlike = measured(1, BASELINE, feasible=False, unlike=("other data than trial 0: a, not b",))
+
+    text = page_of((measured(0, BASELINE), unlike), study)
+
+    assert "measured, not comparable" in text
+    assert "other data than trial 0: a, not b" in text
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memsweep.record.outcome import OutOfMemory, Phase
+from memsweep.record.outcome import Measured, OutOfMemory, Phase
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import find
@@ -116,3 +116,24 @@ def test_a_thousand_trials_are_drawn() -> None:
     results = trials_of_every_kind(1_000)
 
     assert len(points(drawn_from(results, study_of(1_000)))) == len(find(results, study_of(1_000)).measured)
+
+
+def test_error_bars_reach_as_far_as_the_intervals_and_are_only_where_there_is_one(study: Study) -> None:
+    known, unknown = measured(0, BASELINE), measured(1, {**BASELINE, "packing": "baseline"})
+    speed = known.objectives["tokens_per_second"]
+    outcome = Measured(measures=known.measures, intervals={"tokens_per_second": (speed - 30, speed + 40)})
+    known = measured(0, BASELINE, outcome=outcome)
+
+    (trace,) = (t for t in drawn_from((known, unknown), study)["data"] if t["mode"] == "markers")
+
+    assert trace["error_y"]["array"] == pytest.approx([40, None])
+    assert trace["error_y"]["arrayminus"] == pytest.approx([30, None])
+    memory_mib = known.objectives["peak_memory_bytes"] / MIB
+    assert trace["error_x"]["array"] == pytest.approx([0.01 * memory_mib] * 2)
+
+
+def test_an_app_whose_spread_is_not_known_has_no_error_bars() -> None:
+    study = study_of(1, objectives={"loss": Direction.MINIMIZE}, constraints={}, reference={})
+    result = measured(0, {}, objectives={"loss": 0.5}, measures={"loss": 0.5}, constraints={}, feasible=True)
+
+    assert not [key for t in drawn_from((result,), study)["data"] for key in t if key.startswith("error")]

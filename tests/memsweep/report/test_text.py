@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import pytest
 from rich.console import Console
 
-from memsweep.record.outcome import OutOfMemory, Phase
+from memsweep.record.outcome import Measured, OutOfMemory, Phase
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import find
-from memsweep.report.text import markdown_table, outcome_line, print_study, refusal_lines
+from memsweep.report.text import belief_lines, markdown_table, outcome_line, print_study, refusal_lines
+from memsweep.report.words import QUICK
 from synthetic import ended, measured, study_of, trials_of_every_kind
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}
@@ -91,3 +93,44 @@ def test_a_markdown_cell_cannot_end_its_column() -> None:
     table = markdown_table(["a"], [["x|y"]])
 
     assert table == "| a |\n| --- |\n| x\\|y |"
+
+
+def unsure(number: int, speed: float, **facts: object) -> TrialResult:
+    """Return a trial whose throughput is known to a tenth."""
+    measures = {"tokens_per_second": speed, "peak_memory_bytes": 1_000.0}
+    outcome = Measured(
+        measures=measures,
+        intervals={"tokens_per_second": (0.9 * speed, 1.1 * speed)},
+        remarks=("memory was still growing",),
+    )
+    defaults = {"outcome": outcome, "objectives": measures, "measures": measures, "constraints": {}}
+    return measured(number, BASELINE, **{**defaults, **facts})
+
+
+def test_a_figure_is_printed_with_its_interval_and_a_remark_is_marked(study: Study) -> None:
+    text = printed((unsure(4, 100.0),), study)
+
+    assert "100 tokens/s \N{PLUS-MINUS SIGN}10 %" in text
+    assert "4*" in text
+    assert "* trial 4: memory was still growing" in text
+
+
+def test_ties_are_printed_on_the_front_and_off_it(study: Study) -> None:
+    same = unsure(1, 100.0)
+    text = printed((unsure(0, 100.0), same, unsure(2, 95.0)), study)
+
+    assert "tied with" in text
+    assert "Might as well be on it: 2 (tied with 0 and 1)" in text
+
+
+def test_the_number_of_runs_is_printed_where_there_are_several(study: Study) -> None:
+    result = unsure(0, 100.0, repeats=(Measured(measures={"tokens_per_second": 101.0}),))
+
+    assert "Medians over several runs: 0 (2)" in belief_lines(find([result], study))
+
+
+def test_a_quick_study_says_that_its_figures_are_not_for_quoting(study: Study) -> None:
+    standard = dataclasses.replace(study, context={**study.context, "measure": "standard"})
+
+    assert QUICK in printed((unsure(0, 100.0),), study)
+    assert QUICK not in printed((unsure(0, 100.0),), standard)

@@ -79,6 +79,10 @@ def test_a_measured_trial_is_logged_with_its_figures(logged: StudyFolder) -> Non
     logged_summary = summary(found)
     for name, value in result.objectives.items():
         assert logged_summary[f"objective/{name}"] == value
+    memory_bytes = result.objectives["peak_memory_bytes"]
+    assert logged_summary["objective/peak_memory_bytes_low"] == pytest.approx(0.99 * memory_bytes)
+    assert logged_summary["objective/peak_memory_bytes_high"] == pytest.approx(1.01 * memory_bytes)
+    assert "objective/tokens_per_second_low" not in logged_summary
     assert logged_summary["trial/outcome"] == "measured"
     assert next(record["exit"] for record in found if "exit" in record).get("exit_code", 0) == 0
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsweep.record.outcome import OUTCOME_TYPES, Phase
+from memsweep.record.outcome import OUTCOME_TYPES, OutOfMemory, Phase
 from memsweep.record.study import Constraint
 from memsweep.report.words import (
     CHANGES,
@@ -11,7 +11,9 @@ from memsweep.report.words import (
     changes_text,
     constraint_text,
     name_text,
+    outcome_text,
     reason_text,
+    tie_text,
 )
 from memsweep.technique.option import Changes
 from memsweep.units import MIB
@@ -80,3 +82,30 @@ def test_a_reused_measurement_names_its_trial() -> None:
     result = measured(3, {"adapter": "baseline"}, reused_from=1)
 
     assert reason_text(result, study_of(4)) == "same set-up as trial 1"
+
+
+def test_a_repeat_out_of_memory_is_a_reason() -> None:
+    memory = OutOfMemory(
+        where="host", phase=Phase.WARM_UP, requested_bytes=None, held_bytes=None, evidence="a test"
+    )
+    result = measured(3, {"adapter": "baseline"}, repeats=(memory,), feasible=False)
+
+    assert reason_text(result, study_of(4)) == (
+        "host out of memory in warm_up when it was measured again (repeat 1), so it fits only sometimes"
+    )
+
+
+def test_what_cannot_be_compared_is_not_called_infeasible() -> None:
+    unlike = ("other data than trial 0: a, not b",)
+    result = measured(3, {"adapter": "baseline"}, unlike=unlike, feasible=False, constraints={})
+
+    assert outcome_text(result) == "measured, not comparable"
+    assert reason_text(result, study_of(4)) == unlike[0]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [((), ""), ((4,), "tied with 4"), ((4, 9), "tied with 4 and 9"), ((1, 4, 9), "tied with 1, 4 and 9")],
+)
+def test_ties_are_told_by_number(numbers: tuple[int, ...], expected: str) -> None:
+    assert tie_text(numbers) == expected

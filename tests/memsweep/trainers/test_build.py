@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.model.folder import model_place
 from memsweep.technique.settings import Settings
-from memsweep.trainers.build import IGNORED, RECIPES, build, recipe_of, refusing_no_rows
+from memsweep.trainers.build import RECIPES, build, recipe_of
 from memsweep.trainers.recipe import TrialRequest
 from tiny import share_cache, tiny_config
 
@@ -25,48 +24,6 @@ def test_every_trainer_of_trl_that_we_name_is_there() -> None:
 def test_an_unknown_trainer_lists_them() -> None:
     with pytest.raises(ConfigError, match=r"must be one of dpo, grpo, .*, got ppo"):
         recipe_of("ppo")
-
-
-class Trainer:
-    """Prepares rows as TRL's trainers do."""
-
-    def __init__(self, rows: list[dict[str, Any]], max_length: int | None = 4) -> None:
-        self.train_dataset = self._prepare_dataset(
-            Dataset.from_list(rows), None, SimpleNamespace(max_length=max_length)
-        )
-
-    def _prepare_dataset(self, dataset: Dataset, processing_class: Any, args: Any, *rest: Any) -> Dataset:
-        return dataset.filter(lambda row: args.max_length is None or row["length"] <= args.max_length)
-
-
-def test_preparation_that_keeps_something_is_left_alone() -> None:
-    trainer = refusing_no_rows(Trainer, {})([{"length": 3}, {"length": 5}])
-
-    assert len(trainer.train_dataset) == 1
-    assert (type(trainer).__name__, isinstance(trainer, Trainer)) == ("Trainer", True)
-
-
-@pytest.mark.parametrize("rows", [[{"length": 5}], [{"length": 3, "labels": [IGNORED, IGNORED]}]])
-def test_preparation_that_leaves_nothing_to_learn_is_refused(rows: list[dict[str, Any]]) -> None:
-    with pytest.raises(ConfigError) as error:
-        refusing_no_rows(Trainer, {})(rows)
-    assert str(error.value) == (
-        "Trainer keeps none of the 1 examples: what is to be learned lies beyond max_length=4 in each; "
-        "type technique/truncation=max_length technique.truncation.max_length=8"
-    )
-    with pytest.raises(ConfigError, match=r"type trainer\.arguments\.max_length=8$"):
-        refusing_no_rows(Trainer, {"max_length": 4})(rows)
-
-
-def test_rows_without_labels_are_refused_without_blaming_a_limit() -> None:
-    with pytest.raises(
-        ConfigError, match="keeps none of the 1 examples: none has a token that is to be learned"
-    ):
-        refusing_no_rows(Trainer, {})([{"length": 3, "labels": [IGNORED]}], None)
-
-
-def test_a_trainer_that_prepares_nothing_is_taken_as_it_is() -> None:
-    assert refusing_no_rows(dict, {}) is dict
 
 
 @pytest.mark.slow

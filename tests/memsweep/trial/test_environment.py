@@ -36,7 +36,13 @@ def config(**facts: Any) -> TrialConfig:
         "reward": RewardConfig(name="length"),
         "technique": {},
         "measure": MeasureConfig(
-            name="quick", probe_examples=1, warm_up_passes=1, measured_passes=1, precision="low"
+            name="quick",
+            probe_examples=1,
+            precision=0.1,
+            min_passes=2,
+            max_passes=2,
+            max_seconds=1,
+            summary="low",
         ),
         "budget": BudgetConfig(name="unlimited"),
         "launch": LaunchConfig(**launch),  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ def test_every_trainer_is_measured(trainer: str, folder: TrialFolder) -> None:
 def test_sft_trains_on_every_token_of_its_data(
     trainer_settings: Mapping[str, Any], folder: TrialFolder
 ) -> None:
-    config = tiny_config()
+    config = tiny_config(batch=1 if "packing" in trainer_settings else 4)  # or rows would fill up a batch
 
     found = measured(config, folder, trainer={"max_length": 2048, **trainer_settings})
 
@@ -116,7 +116,7 @@ def test_padding_free_trains_on_every_token_and_counts_no_padding(folder: TrialF
 
 
 def test_truncation_keeps_fewer_tokens_and_says_so(folder: TrialFolder) -> None:
-    config = tiny_config()
+    config = tiny_config(batch=1)
 
     found = measured(config, folder, trainer={"max_length": 128})
 
@@ -156,6 +156,35 @@ def test_a_packed_batch_has_no_padding(folder: TrialFolder) -> None:
     found = measured(tiny_config(), folder, trainer={"packing": True, "packing_strategy": "bfd"})
 
     assert found["padding_share"] == 0
+
+
+def test_rows_that_do_not_fill_a_batch_are_filled_up_by_the_first_ones(folder: TrialFolder) -> None:
+    config = tiny_config(batch=4, examples=6)
+
+    record = run_with_settings(config, Settings(), folder)
+
+    assert isinstance(record.outcome, Measured)
+    found = record.outcome.measures
+    assert (record.facts["rows"], record.facts["rows_per_pass"], record.facts["steps_per_pass"]) == (6, 8, 2)
+    assert found["trained_tokens"] > found["kept_tokens"] == lengths(config, "completion", at_most=1024)
+    assert found["samples_per_second"] == pytest.approx(4 * found["steps_per_second"])
+
+
+def test_the_longest_examples_decide_the_peak_and_no_rate(folder: TrialFolder) -> None:
+    """The probe's one example is short; the longest of the data is not."""
+    config = tiny_config(batch=1, examples=1)
+
+    found = measured(config, folder, trainer={"max_length": None})
+
+    longest = probe(config.dataset, config.trainer.data, 1, config.seed, n_longest=1).longest[0]
+    tokenizer = model_place(config.model).tokenizer
+    n_longest = len(
+        tokenizer.apply_chat_template(longest["prompt"] + longest["completion"], return_dict=True)[
+            "input_ids"
+        ]
+    )
+    assert found["trained_tokens"] == found["kept_tokens"] < n_longest / 4
+    assert found["peak_memory_bytes"] == found["worst_step_peak_bytes"] > found["steady_peak_bytes"] + 8 * MIB
 
 
 def test_a_smaller_micro_batch_does_the_same_work(folder: TrialFolder) -> None:
@@ -232,7 +261,7 @@ def test_packing_strategies_differ_when_something_overflows(folder: TrialFolder)
 def test_a_setting_that_changes_nothing_changes_no_hash(folder: TrialFolder) -> None:
     asked = Settings(
         model={"attn_implementation": "sdpa", "dtype": "float32"},
-        trainer={"max_length": 2048, "per_device_train_batch_size": 4},
+        trainer={"max_length": 8192, "per_device_train_batch_size": 4},
     )
 
     hashes = {

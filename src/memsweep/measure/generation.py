@@ -1,0 +1,99 @@
+"""How many tokens does an online trainer generate, and how long does it take?
+
+The model's own `generate` is wrapped.  A completion ends with its first end-of-sequence token, which counts;
+what follows it is padding, whatever the padding token's id.  On CUDA the time is that between two events in
+the stream, so that nothing waits for the device.  What another engine generates is not seen here.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What was generated until now.
+
+    Attributes:
+        tokens: Completions' tokens.
+        seconds: Time in `generate`.
+    """
+
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def __sub__(self, other: Generated) -> Generated:
+        return Generated(self.tokens - other.tokens, self.seconds - other.seconds)
+
+
+def completion_tokens(ids: torch.Tensor, ends: list[int]) -> torch.Tensor:
+    """Return the tokens of completions up to their first end, which counts, as a scalar on their device.
+
+    Args:
+        ids: (n_completions, n_slots).
+        ends: Ids of the tokens that end a completion.
+    """
+    is_end = torch.isin(ids, torch.tensor(ends, device=ids.device))
+    ended_before = is_end.int().cumsum(dim=1) - is_end.int()
+    return (ended_before == 0).sum()
+
+
+class GenerationWatch:
+    """Counts what a model generates, from now on.
+
+    Args:
+        model: What is asked to generate; an adapter's wrapper where there is one.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._counted: list[torch.Tensor] = []
+        self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._tokens, self._seconds = 0, 0.0
+        self._generate = model.generate
+        model.generate = self._watched
+
+    def now(self) -> Generated:
+        """Return what was generated until now; on CUDA the device must have been waited for."""
+        if self._counted:
+            self._tokens += int(torch.stack(self._counted).sum())
+            self._counted = []
+        self._seconds += sum(first.elapsed_time(last) for first, last in self._events) / 1000
+        self._events = []
+        return Generated(self._tokens, self._seconds)
+
+    def close(self) -> None:
+        """Stop counting."""
+        if self._model.__dict__.get("generate") == self._watched:
+            del self._model.generate
+
+    def _watched(self, *positional: Any, **named: Any) -> Any:
+        on_device = next(self._model.parameters()).is_cuda
+        began = _event() if on_device else time.perf_counter()
+        result = self._generate(*positional, **named)
+        if isinstance(began, float):
+            self._seconds += time.perf_counter() - began
+        else:
+            self._events.append((began, _event()))
+        self._count(result, positional, named)
+        return result
+
+    def _count(self, result: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+        ids = getattr(result, "sequences", result)
+        prompt = named.get("input_ids", named.get("inputs", positional[0] if positional else None))
+        if not isinstance(prompt, torch.Tensor):
+            return
+        config = named.get("generation_config") or self._model.generation_config
+        ends = config.eos_token_id
+        wanted = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+        self._counted.append(completion_tokens(ids[:, prompt.shape[1] :], wanted))
+
+
+def _event() -> torch.cuda.Event:
+    event: torch.cuda.Event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    event.record()
+    return event

@@ -1,0 +1,99 @@
+"""How sure a trial's figures are: 95 % intervals, and which trials they cannot tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import mean, median, stdev
+
+from memsweep.record.outcome import Measured
+from memsweep.record.trial import TrialResult
+from memsweep.student import t_quantile_95
+
+Interval = tuple[float, float]
+"""The lowest and the highest value that a measure may have, with 95 % confidence."""
+
+MEMORY_SPREAD = 0.01
+"""Half the spread of resident memory among identical trials, as a share: they lay within 2 % of each other.
+
+It stands in where a trial was run once, since a peak is one number a run and shows no spread of its own.
+"""
+
+
+def n_runs(result: TrialResult) -> int:
+    """Return in how many runs a measured trial was measured."""
+    return 1 + sum(isinstance(repeat, Measured) for repeat in result.repeats)
+
+
+def interval(result: TrialResult, name: str) -> Interval | None:
+    """Return the 95 % interval of a trial's measure; None where nothing is known of its spread.
+
+    With several runs, Student's interval of their mean, widened where it does not hold their median, which
+    is the value shown: runs differ by more than passes of one run do.  With one run, what the run says
+    itself; failing that, the spread of the instrument where the measure is one of a technique's memory.
+
+    Args:
+        result: A trial with measures of its own.
+        name: The measure.
+    """
+    values = result.values(name)
+    if len(values) > 1:
+        center, middle = mean(values), median(values)
+        arm = t_quantile_95(len(values) - 1) * stdev(values) / len(values) ** 0.5
+        return min(center - arm, middle), max(center + arm, middle)
+    if not values:
+        return None
+    if isinstance(result.outcome, Measured) and name in result.outcome.intervals:
+        return result.outcome.intervals[name]
+    # The bytes of another app may be anything, the size of a file for one, which has no spread.
+    if name.endswith("_bytes") and result.choice:
+        return values[0] * (1 - MEMORY_SPREAD), values[0] * (1 + MEMORY_SPREAD)
+    return None
+
+
+def ends(result: TrialResult) -> dict[str, float]:
+    """Return the known intervals of a trial's objectives as numbers: `<name>_low` and `<name>_high`."""
+    found = {}
+    for name in result.objectives:
+        bounds = interval(result, name)
+        if bounds is not None:
+            found[f"{name}_low"], found[f"{name}_high"] = bounds
+    return found
+
+
+def are_tied(one: TrialResult, other: TrialResult, objectives: Iterable[str]) -> bool:
+    """Tell whether two trials cannot be told apart: their intervals overlap in every objective.
+
+    A value whose spread is not known counts as exact, so that nothing is called a tie without evidence.
+    """
+    for name in objectives:
+        low, high = _interval_or_value(one, name)
+        other_low, other_high = _interval_or_value(other, name)
+        if high < other_low or other_high < low:
+            return False
+    return True
+
+
+def ties(
+    trials: Iterable[TrialResult], members: Sequence[TrialResult], objectives: Sequence[str]
+) -> dict[int, tuple[int, ...]]:
+    """Return the number of each trial that is tied with members of a front, with those members' numbers.
+
+    Args:
+        trials: The trials that are asked about; a member among them is not tied with itself.
+        members: The front.
+        objectives: Names of what they are compared in.
+    """
+    found = {
+        trial.number: tuple(
+            member.number
+            for member in members
+            if member.number != trial.number and are_tied(trial, member, objectives)
+        )
+        for trial in trials
+    }
+    return {number: others for number, others in found.items() if others}
+
+
+def _interval_or_value(result: TrialResult, name: str) -> Interval:
+    value = result.objectives[name]
+    return interval(result, name) or (value, value)

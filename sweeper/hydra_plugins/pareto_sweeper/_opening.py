@@ -1,0 +1,68 @@
+"""What is said before the first trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memsweep.record.study import Study
+
+from ._ask import Asker
+from ._settings import SweepSettings
+from ._space import Space
+from ._storage import Mirror
+
+# What the `data` among a trial's conditions is made of, beside the keys of `dataset`.
+_DECIDES_DATA = frozenset(
+    {"dataset", "measure", "measure.probe_examples", "measure.worst_step", "trainer", "trainer.batch"}
+)
+
+
+def opening(
+    settings: SweepSettings, asker: Asker, study: Study, mirror: Mirror, note: str | None
+) -> Iterator[str]:
+    """Yield what is said before the first trial.
+
+    Args:
+        settings: What was asked for.
+        asker: Knows which cells are legal.
+        study: What the study sets out to do.
+        mirror: The copy for Optuna's tools.
+        note: What else there is to say; None for nothing.
+    """
+    listed = asker.legal.listed()
+    cells = f"{asker.space.n_cells():,.0f} combinations" if asker.space.is_discrete else "an unbounded space"
+    legal = f", {len(listed):,} of them legal" if listed is not None and asker.space.techniques else ""
+    sampler = study.sampler.get("name") or study.sampler.get("_target_")
+    yield f"study {study.name}: {settings.n_trials} trials of {cells}{legal}; sampler {sampler}"
+    yield f"folder: {settings.folder.path}"
+    if mirror.command:
+        yield f"watch{mirror.note}:  {mirror.command}"
+    yield from notes(settings, asker.space)
+    if note:
+        yield note
+
+
+def notes(settings: SweepSettings, space: Space) -> Iterator[str]:
+    """Yield what is worth knowing before a study begins, a dry run too.
+
+    Args:
+        settings: What was asked for.
+        space: What is searched.
+    """
+    again = [f"each set-up is measured {settings.repeats} times"] if settings.repeats > 1 else []
+    if settings.front_repeats:
+        times = "once" if settings.front_repeats == 1 else f"{settings.front_repeats} times"
+        again.append(f"the front is measured {times} more at the end")
+    if again:
+        yield ", and ".join(again)
+    deciding = [
+        parameter.key
+        for parameter in space.parameters
+        if parameter.key in _DECIDES_DATA or parameter.key.startswith("dataset.")
+    ]
+    if deciding and space.techniques:
+        verb = "decides" if len(deciding) == 1 else "decide"
+        yield (
+            f"{' and '.join(deciding)} {verb} what is trained on: trials on other data than the first "
+            "measured trial's are kept, and do not share its front"
+        )

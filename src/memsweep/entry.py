@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -36,7 +37,7 @@ from memsweep.technique.settings import doubly_set
 from memsweep.trial.ending import explanation
 from memsweep.trial.launch import begin_folder, run_isolated
 from memsweep.trial.process import in_trial_process, known_set_ups
-from memsweep.units import bytes_text, rate_text
+from memsweep.units import bytes_text, measure_text
 
 BAD_REQUEST, INTERRUPTED = 2, 130
 _DOING = {
@@ -149,17 +150,24 @@ def _report(config: TrialConfig, record: TrialRecord, folder: TrialFolder) -> No
     """Print one line for a measurement; what happened and where to look, for anything else."""
     where = _shown(folder.path)
     match record.outcome:
-        case Measured(measures=measures) | Reused(measures=measures) | CutShort(measures=measures):
+        case Measured(measures=measures, intervals=intervals, remarks=remarks):
+            print(f"{_label(config)}: {measures_text(measures, intervals)} ({where})")
+            for remark in remarks:
+                print(f"  {remark}")
+        case Reused(measures=measures) | CutShort(measures=measures):
             print(f"{_label(config)}: {measures_text(measures)} ({where})")
         case _:
             print(explanation(record, TrialFolder(Path(where)), _label(config)), file=sys.stderr)
 
 
-def measures_text(measures: Mapping[str, float]) -> str:
-    """Return the measures that matter, in one line with units."""
+def measures_text(
+    measures: Mapping[str, float], intervals: Mapping[str, tuple[float, float]] = MappingProxyType({})
+) -> str:
+    """Return the measures that matter, in one line with units, and how well the throughput is known."""
     parts = []
-    if "tokens_per_second" in measures:
-        parts.append(rate_text(measures["tokens_per_second"]))
+    rate = "tokens_per_second"
+    if rate in measures:
+        parts.append(measure_text(rate, measures[rate], intervals.get(rate)))
     if "peak_memory_bytes" in measures:
         parts.append(f"peak {bytes_text(measures['peak_memory_bytes'])}")
     if measures.get("source_tokens"):

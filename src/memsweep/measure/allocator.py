@@ -62,6 +62,32 @@ def loosen() -> Allocator:
     return Allocator.LOOSE if taken else Allocator.UNTOUCHED
 
 
+def in_use_bytes() -> int | None:
+    """Return what programs hold of the C library's memory now; None where it does not say.
+
+    What a loose allocator keeps free is not in it, so it grows with the first block that is never freed.
+    Source: man 3 mallinfo2, of glibc 2.33.
+    """
+    libc = _libc()
+    if libc is None or not hasattr(libc, "mallinfo2"):
+        return None
+    libc.mallinfo2.restype = _MallInfo
+    found = libc.mallinfo2()
+    return int(found.uordblks + found.hblkhd)
+
+
+class _MallInfo(ctypes.Structure):
+    """Source: malloc.h of glibc, struct mallinfo2."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
 def _libc() -> ctypes.CDLL | None:
     """Return glibc, None where the C library is another."""
     libc = ctypes.CDLL(None)

@@ -40,7 +40,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
     Attributes:
         loss: Mean of the last window's losses; None before there was one.
         evaluation_loss: Of the one evaluation; None when there was none.
-        held_bytes: Memory held at each edge of the windows, one more than there are windows.
+        in_use_bytes: Memory in use at each edge of the windows, one more than there are windows.
 
     Args:
         schedule: The steps.
@@ -69,7 +69,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         self._edge: tuple[float, Reading] | None = None
         self.loss: float | None = None
         self.evaluation_loss: float | None = None
-        self.held_bytes: list[int] = []
+        self.in_use_bytes: list[int] = []
         self.is_complete = False
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
             self._measuring()
         self._memory.wait()
         reading, now = self._meter.now(), self._clock()
-        self.held_bytes.append(self._memory.held_bytes())
+        self.in_use_bytes.append(self._memory.in_use_bytes())
         if self._edge is not None:
             before, read = self._edge
             is_enough = self._steady.add(Window(now - before, reading - read))

@@ -96,6 +96,10 @@ class DeviceMemory:
         """Return what PyTorch has handed out now."""
         return torch.cuda.memory_allocated()
 
+    def in_use_bytes(self) -> int:
+        """Return what is in use now: the same."""
+        return self.held_bytes()
+
     def facts(self) -> dict[str, Any]:
         """Return how the figure was taken."""
         return {

@@ -12,7 +12,7 @@ import resource
 from enum import StrEnum
 from typing import Any, Self
 
-from memsweep.measure.allocator import Allocator, loosen, tighten
+from memsweep.measure.allocator import Allocator, in_use_bytes, loosen, tighten
 from memsweep.measure.device import DeviceMemory
 from memsweep.measure.resident import reset_peak, resident
 from memsweep.units import GIB, bytes_text
@@ -130,6 +130,11 @@ class HostMemory:
     def held_bytes(self) -> int:
         """Return what is held now over the start."""
         return max(0, resident().anonymous_bytes - self.start.anonymous_bytes)
+
+    def in_use_bytes(self) -> int:
+        """Return what is in use now, whatever a loose allocator keeps beside it."""
+        known = in_use_bytes()
+        return self.held_bytes() if known is None else known
 
     def facts(self) -> dict[str, Any]:
         """Return how the figure was taken."""

@@ -51,12 +51,12 @@ def measured(
         measures["peak_live_tensor_bytes"] = live.peak_bytes
     if bracket.loss is not None:
         measures["loss"] = bracket.loss
-    found = growth(bracket.held_bytes, round(measures["peak_memory_bytes"]))
+    found = growth(bracket.in_use_bytes, round(measures["peak_memory_bytes"]))
     if found is not None:
         measures["growth_bytes_per_pass"] = found.bytes_per_pass
         if found.is_growing and isinstance(memory, HostMemory):
             # The peak on a CPU was taken before the timed passes; CUDA's counts to the end.
-            measures["peak_memory_bytes"] += bracket.held_bytes[-1] - bracket.held_bytes[0]
+            measures["peak_memory_bytes"] += bracket.in_use_bytes[-1] - bracket.in_use_bytes[0]
     infinite = [name for name, value in measures.items() if not math.isfinite(value)]
     if infinite:
         return NonFinite(

@@ -28,7 +28,7 @@ class Events:
 
         return event
 
-    def held_bytes(self) -> int:
+    def in_use_bytes(self) -> int:
         return 10 * self.step
 
     def now(self) -> Reading:
@@ -120,13 +120,13 @@ def test_training_stops_when_the_throughput_is_known() -> None:
     assert (len(steady.windows), events.step, bracket.is_complete) == (2, 8, True)
 
 
-def test_what_is_held_is_read_at_every_edge() -> None:
+def test_what_is_in_use_is_read_at_every_edge() -> None:
     events = Events()
     bracket = bracket_of(schedule_of(), events)
 
     run(bracket, events)
 
-    assert bracket.held_bytes == [40, 60, 80]
+    assert bracket.in_use_bytes == [40, 60, 80]
 
 
 def test_losses_are_asked_for_first_after_the_worst_and_at_edges() -> None:

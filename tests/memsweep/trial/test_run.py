@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from transformers import Trainer
 
 from memsweep.config.schema import DatasetConfig, DatasetSource, TrialConfig
 from memsweep.data.probe import probe
+from memsweep.machine import machine_name
 from memsweep.model.folder import model_place
 from memsweep.record.folder import TrialFolder, read_json
 from memsweep.record.outcome import (
@@ -25,11 +28,12 @@ from memsweep.record.trial import TrialRecord
 from memsweep.technique.settings import Settings
 from memsweep.trial.run import run_with_settings
 from memsweep.units import MIB
-from tiny import DATA, share_cache, tiny_config
+from tiny import COMPLETION_TOKENS, DATA, share_cache, tiny_config
 
 pytestmark = pytest.mark.slow
 
 NO_CHECKPOINTING = {"activation_checkpointing|gradient_checkpointing": False}
+TrainingStep = Trainer.training_step
 LORA = {"type": "lora", "r": 4, "lora_alpha": 8}
 
 
@@ -185,6 +189,108 @@ def test_the_longest_examples_decide_the_peak_and_no_rate(folder: TrialFolder) -
     )
     assert found["trained_tokens"] == found["kept_tokens"] < n_longest / 4
     assert found["peak_memory_bytes"] == found["worst_step_peak_bytes"] > found["steady_peak_bytes"] + 8 * MIB
+
+
+def test_memory_that_grows_from_step_to_step_is_said_to_grow(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaked: list[torch.Tensor] = []
+
+    def leaking(self: Any, *given: Any, **named: Any) -> Any:
+        leaked.append(torch.ones(8 * MIB // 4))
+        return TrainingStep(self, *given, **named)
+
+    monkeypatch.setattr(Trainer, "training_step", leaking)
+
+    outcome = run_with_settings(tiny_config(passes=4), Settings(), folder).outcome
+
+    assert isinstance(outcome, Measured)
+    assert outcome.measures["growth_bytes_per_pass"] == pytest.approx(8 * MIB, rel=0.2)
+    assert outcome.remarks[-1].startswith("memory grows by ")
+    n_leaked = 8 * MIB * (len(leaked) - 1)  # the settling step's is in no peak and between no edges
+    assert outcome.measures["peak_memory_bytes"] > n_leaked
+
+
+def test_a_training_that_does_not_leak_is_not_said_to(folder: TrialFolder) -> None:
+    outcome = run_with_settings(tiny_config(passes=4), Settings(), folder).outcome
+
+    assert isinstance(outcome, Measured)
+    assert not [remark for remark in outcome.remarks if "memory grows" in remark]
+
+
+def test_the_supervised_tokens_are_those_of_the_answers(folder: TrialFolder) -> None:
+    config = tiny_config()
+
+    found = measured(config, folder, trainer={"max_length": None, "completion_only_loss": True})
+
+    tokenizer = model_place(config.model).tokenizer
+    rows = probe(config.dataset, config.trainer.data, config.measure.probe_examples, config.seed).rows
+    prompts = [
+        len(
+            tokenizer.apply_chat_template(r["prompt"], add_generation_prompt=True, return_dict=True)[
+                "input_ids"
+            ]
+        )
+        for r in rows
+    ]
+    answers = found["kept_tokens"] - sum(prompts)
+    share = found["supervised_tokens_per_second"] / found["tokens_per_second"]
+    assert share == pytest.approx(answers / found["kept_tokens"])
+
+
+@pytest.mark.parametrize(("trainer", "completions"), [("grpo", 8), ("rloo", 8), ("online_dpo", 8)])
+def test_what_is_generated_is_counted_and_its_time_is_a_part(
+    trainer: str, completions: int, folder: TrialFolder
+) -> None:
+    config = tiny_config(trainer)
+
+    found = measured(config, folder)
+
+    generated = found["generated_tokens_per_second"] * found["measured_seconds"] / found["n_measured_passes"]
+    assert generated == pytest.approx(completions * COMPLETION_TOKENS)
+    assert 0 < found["generation_share"] < 1
+
+
+def test_completions_that_are_trained_on_twice_are_counted_twice_and_generated_once(
+    folder: TrialFolder,
+) -> None:
+    once = measured(tiny_config("grpo"), folder)
+    twice = measured(tiny_config("grpo", arguments={"num_iterations": 2}), folder)
+
+    assert twice["trained_tokens"] == 2 * once["trained_tokens"]
+    assert (
+        twice["n_measured_steps"] / twice["n_measured_passes"]
+        == 2 * once["n_measured_steps"] / once["n_measured_passes"]
+    )
+    ratio = twice["generated_tokens_per_second"] / twice["tokens_per_second"]
+    assert ratio == pytest.approx(once["generated_tokens_per_second"] / once["tokens_per_second"] / 2)
+
+
+def test_what_tensors_held_stands_beside_what_was_resident(folder: TrialFolder) -> None:
+    found = measured(tiny_config(), folder)
+
+    assert (
+        found["peak_live_tensor_bytes"] > 4 * 4 * found["trained_parameters"]
+    )  # weights, gradients, two moments
+
+
+def test_padding_is_wasted_and_shown(folder: TrialFolder) -> None:
+    padded = measured(tiny_config(), folder, trainer={"max_length": 2048})
+    free = measured(tiny_config(), folder, trainer={"max_length": None, "padding_free": True})
+
+    assert padded["trained_tokens"] == free["trained_tokens"]
+    assert padded["padding_share"] > 0.3
+    assert free["padding_share"] == 0
+    assert padded["slots_per_second"] > padded["tokens_per_second"]
+
+
+def test_the_conditions_name_machine_and_data(folder: TrialFolder) -> None:
+    one = run_with_settings(tiny_config(), Settings(), folder).conditions
+    other = run_with_settings(tiny_config(examples=8), Settings(), folder).conditions
+
+    assert one["machine"] == other["machine"] == machine_name()
+    assert one["data"] != other["data"]
+    assert one["data"].startswith("4 of ")
 
 
 def test_a_smaller_micro_batch_does_the_same_work(folder: TrialFolder) -> None:

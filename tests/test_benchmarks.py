@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+SCRIPTS = sorted(
+    str(file.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("*.py") if not file.name.startswith("_")
+)
+
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Imports a module of benchmarks/ as a script there does."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_says_what_it_proves(script: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, str(BENCHMARKS / script), "--help"], capture_output=True, text=True, check=False
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert "python benchmarks/" in ended.stdout
+
+
+def test_the_page_names_every_file() -> None:
+    page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+
+    missing = [file.name for file in BENCHMARKS.rglob("*.py") if file.name not in page]
+
+    assert missing == []
+
+
+def test_every_proof_is_run_by_all(load: Load) -> None:
+    assert {f"{name}.py" for name in load("all").SCRIPTS} == set(SCRIPTS) - {"all.py", "gpu/measure.py"}
+
+
+# What is shared.
+
+
+def test_a_bar_that_does_not_hold_is_the_exit_code(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
+    bars = load("_common").Bars()
+    bars.check("one", held=True, figure="1 of 1")
+    assert bars.exit_code == 0
+    bars.check("two", held=False, figure="3 %")
+
+    assert bars.exit_code == 1
+    assert capsys.readouterr().out.splitlines() == ["HOLDS  one: 1 of 1", "FAILS  two: 3 %"]
+
+
+def test_an_interval_is_students(load: Load) -> None:
+    known = load("_common").interval([9.0, 10.0, 11.0])
+
+    # t of 2 degrees of freedom is 4.303; the standard error of these is 1 / sqrt(3).
+    assert known.mean == 10.0
+    assert known.high == pytest.approx(10 + 4.303 / 3**0.5)
+    assert known.low == pytest.approx(10 - 4.303 / 3**0.5)
+
+
+def test_one_value_has_no_interval(load: Load) -> None:
+    with pytest.raises(ValueError, match="at least 2 values, got 1"):
+        load("_common").interval([1.0])
+
+
+def test_all_goes_on_after_a_failure_and_tells_of_it(
+    load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.py").write_text("raise SystemExit(1)\n", encoding="utf-8")
+    (tmp_path / "good.py").write_text("print('a figure')\n", encoding="utf-8")
+
+    code = load("all").run(["bad", "good"], tmp_path)
+
+    told = capfd.readouterr().out
+    assert code == 1
+    assert "a figure" in told
+    assert "FAILS  bad" in told
+    assert "HOLDS  good" in told
+
+
+def test_all_holds_when_each_does(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text("", encoding="utf-8")
+
+    assert load("all").run(["good"], tmp_path) == 0
+
+
+# Lengths.
+
+
+def test_a_part_of_a_sequence_learns_what_is_behind_the_prompt_but_never_its_first_token(load: Load) -> None:
+    lengths = load("_lengths")
+
+    assert lengths.part(10, 4, 0, 10) == lengths.Length(10, 6)
+    assert lengths.part(10, 0, 0, 10) == lengths.Length(10, 9)
+    assert lengths.part(10, 4, 0, 6) == lengths.Length(6, 2)
+    assert lengths.part(10, 4, 0, 3) == lengths.Length(3, 0)
+    assert lengths.part(10, 4, 6, 12) == lengths.Length(4, 3)
+
+
+def test_a_pass_fills_its_last_batch_with_its_first_rows(load: Load) -> None:
+    lengths = load("_lengths")
+    rows = [[lengths.Length(n, n - 1)] for n in (5, 3, 4)]
+
+    found = lengths.a_pass(rows, batch=2)
+
+    # (5, 3) and (4, 5): padded to 5 each.
+    assert found == lengths.Expected(tokens=17, slots=20, kept=12, learned=9)
+
+
+def test_rows_that_lie_flat_have_no_padding_but_to_a_multiple(load: Load) -> None:
+    lengths = load("_lengths")
+    rows = [[lengths.Length(5, 4), lengths.Length(2, 1)], [lengths.Length(4, 3)]]
+
+    assert lengths.batches(rows, 2, is_flat=True).slots == 11
+    assert lengths.batches(rows, 2, 8, is_flat=True).slots == 16
+    assert lengths.batches(rows, 2).slots == 15
+
+
+def test_a_short_last_batch_is_padded_to_its_own_longest(load: Load) -> None:
+    lengths = load("_lengths")
+    rows = [[lengths.Length(n, 0)] for n in (9, 1, 2)]
+
+    assert lengths.batches(rows, 2) == lengths.Expected(tokens=12, slots=9 * 2 + 2)
+
+
+def test_best_fit_puts_a_sequence_into_the_fullest_row_that_has_room(load: Load) -> None:
+    lengths = load("_lengths")
+    sequences = [lengths.Length(n, n - 1) for n in (3, 7, 6, 4, 2)]
+
+    rows = lengths.best_fit(sequences, limit=10)
+
+    assert [[length.tokens for length in row] for row in rows] == [[7, 3], [6, 4], [2]]
+
+
+def test_a_long_sequence_is_split_and_each_part_begins_unlearned(load: Load) -> None:
+    lengths = load("_lengths")
+
+    assert lengths.fragments(10, 2, 4) == [lengths.Length(4, 2), lengths.Length(4, 3), lengths.Length(2, 1)]
+
+
+def test_a_stream_is_cut_wherever_a_row_ends(load: Load) -> None:
+    lengths = load("_lengths")
+
+    rows = lengths.wrapped([(4, 1), (4, 2)], limit=5)
+
+    # learned: . x x x . | . x x, and the first of each row is not.
+    assert rows == [[lengths.Length(5, 3)], [lengths.Length(3, 2)]]
+
+
+def test_completions_count_once_for_each_generation(load: Load) -> None:
+    lengths = load("_lengths")
+
+    found = lengths.groups([10, 6, 8], generations=2, together=2, completion=4)
+
+    assert found.tokens == 2 * (10 + 6 + 8 + 3 * 4)
+    assert found.slots == 2 * 2 * 14 + 2 * 12
+
+
+# Tokens.
+
+
+class Words:
+    """A tokenizer with a token for each word, and one that ends a text."""
+
+    eos_token = " end"
+
+    def __call__(self, text: str, **_: Any) -> dict[str, list[int]]:
+        return {"input_ids": [len(word) for word in text.split()]}
+
+    def apply_chat_template(
+        self, messages: list[dict[str, str]], *, add_generation_prompt: bool, **_: Any
+    ) -> str:
+        said = " ".join(f"{message['role']} {message['content']}" for message in messages)
+        return said + (" assistant" if add_generation_prompt else "")
+
+
+def test_a_source_counts_prompt_and_answer_by_the_tokenizer_alone(load: Load) -> None:
+    source = load("token_truth").Source([{"prompt": "one two", "completion": " three"}], Words())
+
+    assert source.answers() == [(4, 2)]
+
+
+def test_a_conversation_is_not_ended_twice(load: Load) -> None:
+    asked = [{"role": "user", "content": "one two"}]
+    row = {"prompt": asked, "completion": [{"role": "assistant", "content": "three four"}]}
+
+    assert load("token_truth").Source([row], Words()).answers() == [(6, 4)]
+
+
+def test_a_preference_whose_prompt_fills_the_limit_is_left_out(load: Load) -> None:
+    rows = [
+        {"prompt": "a b c", "chosen": " d e", "rejected": " f"},
+        {"prompt": "a", "chosen": " b", "rejected": " c"},
+    ]
+    source = load("token_truth").Source(rows, Words())
+
+    sides = source.pairs(limit=3)
+
+    assert [[side.tokens for side in row] for row in sides] == [[3, 3]]
+
+
+def test_every_case_has_a_name_of_its_own(load: Load) -> None:
+    truth = load("token_truth")
+    names = [*(case.name for case in truth.CASES), *truth.PLAIN]
+
+    assert len(set(names)) == len(names)
+
+
+# Ranking.
+
+
+def speeds(ranking: ModuleType, truth: float, ours: float, usual: float, spread: float = 0.01) -> Any:
+    return ranking.Speeds(truth=truth, ours=ours, usual=usual, kept=1.0, spread=spread)
+
+
+def test_a_metric_agrees_when_it_says_that_the_faster_is_faster(load: Load) -> None:
+    ranking = load("ranking_truth")
+
+    said = ranking.verdict(speeds(ranking, 1.0, 10.0, 20.0), speeds(ranking, 1.5, 14.0, 15.0))
+
+    assert said == ranking.Verdict(is_tie=False, ours_agrees=True, usual_agrees=False)
+
+
+def test_a_pair_nearer_than_its_spread_is_a_tie(load: Load) -> None:
+    ranking = load("ranking_truth")
+
+    said = ranking.verdict(speeds(ranking, 1.0, 1.0, 1.0, 0.05), speeds(ranking, 1.06, 1.0, 1.0, 0.05))
+
+    assert said.is_tie
+
+
+# Plain training.
+
+
+def test_a_clock_takes_the_time_of_pauses_out(load: Load) -> None:
+    plain = load("_plain")
+    now = iter([10.0, 11.0, 11.0, 50.0, 51.0])
+
+    def wait() -> None:
+        waits.append("waited")
+
+    waits: list[str] = []
+    clock = plain.StepClock(
+        pause_after=frozenset({2}), pauses=SimpleNamespace(wait=wait), clock=lambda: next(now)
+    )
+    for _ in range(3):
+        clock.step_ended()
+
+    assert waits == ["waited"]
+    assert clock.seconds(first=1) == pytest.approx(2.0)
+
+
+def test_passes_are_between_the_ends_of_their_steps(load: Load) -> None:
+    clock = load("_plain").StepClock(ends=[1.0, 2.0, 4.0, 6.0, 9.0, 12.0])
+
+    assert clock.between(first=2, n_steps=2) == (4.0, 6.0)
+
+
+def test_pauses_are_evenly_apart_and_none_is_at_the_end(load: Load) -> None:
+    assert load("_plain").even_steps(n_steps=108, n_first=8, n_pauses=3) == frozenset({33, 58, 83})
+
+
+def test_nobody_waits_on_a_pipe_once_it_is_over(load: Load, tmp_path: Path) -> None:
+    pauses = load("_plain").Pauses(tmp_path / "pipes", 1)
+    pauses.make()
+
+    pauses.end()
+    pauses.wait()
+
+    assert pauses.over.exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"input_ids": [[1, 2, 3], [1]]}, [3, 1]),
+        ({"prompt_ids": [[1, 2]], "chosen_ids": [[1, 2, 3]], "rejected_ids": [[1]]}, [4 + 3]),
+        ({"chosen_ids": [[1, 2, 3]], "rejected_ids": [[1]]}, [4]),
+    ],
+)
+def test_a_prepared_rows_tokens_come_from_its_lengths(
+    load: Load, columns: dict[str, list[list[int]]], expected: list[int]
+) -> None:
+    from datasets import Dataset
+
+    trainer = SimpleNamespace(train_dataset=Dataset.from_dict(columns), args=SimpleNamespace(max_length=4))
+
+    assert load("_plain").row_tokens(trainer) == expected
+
+
+# Accuracy, memory, overhead.
+
+
+def test_accuracy_is_judged_by_the_median_and_the_worst_set_up(
+    load: Load, capsys: pytest.CaptureFixture[str]
+) -> None:
+    accuracy = load("measurement_accuracy")
+    bars = load("_common").Bars()
+    found = {
+        name: accuracy.Compared(long=100.0, shorts=shorts, quick=100.0, composition=0.0)
+        for name, shorts in {"a": [90.0, 101.0, 130.0], "b": [98.0], "c": [107.0]}.items()
+    }
+
+    accuracy.judge(found, bars)
+
+    assert bars.failed == ["worst difference of a set-up"]
+    assert "2.0% of 3 set-ups" in capsys.readouterr().out
+
+
+def test_spread_is_the_largest_over_the_smallest(load: Load) -> None:
+    assert load("memory_truth").spread([100.0, 102.0, 101.0]) == pytest.approx(0.02)
+
+
+def test_a_round_has_a_pass_of_each_kind_in_an_order_that_changes(load: Load) -> None:
+    overhead = load("instrument_overhead")
+
+    plan = overhead.planned(n_rounds=20)
+    rounds = [tuple(plan[first : first + 3]) for first in range(0, 60, 3)]
+
+    assert all(set(kinds) == {overhead.WITH, overhead.WITHOUT, overhead.AGAIN} for kinds in rounds)
+    assert len(set(rounds)) > 3
+
+
+def test_overhead_is_over_the_mean_of_both_passes_without(load: Load) -> None:
+    overhead = load("instrument_overhead")
+    seconds = {overhead.WITH: [2.2], overhead.WITHOUT: [1.5], overhead.AGAIN: [2.5]}
+
+    with_it, noise = overhead.ratios(seconds)
+
+    assert with_it == [pytest.approx(1.1)]
+    assert noise == [pytest.approx(0.6)]
+
+
+@pytest.mark.parametrize(("ratio", "failed"), [(1.01, 0), (1.05, 1)])
+def test_an_instrument_that_costs_more_than_its_bar_fails(load: Load, ratio: float, failed: int) -> None:
+    overhead = load("instrument_overhead")
+    bars = load("_common").Bars()
+    seconds = {overhead.WITH: [ratio, ratio], overhead.WITHOUT: [1.0, 1.0], overhead.AGAIN: [1.0, 1.0]}
+    peaks = {overhead.WITH: [1 << 30], overhead.WITHOUT: [1 << 30]}
+
+    overhead.judge("x", overhead.Found(seconds, peaks, 2), bars)
+
+    assert len(bars.failed) == failed
+
+
+def test_an_instrument_that_takes_memory_fails(load: Load) -> None:
+    overhead = load("instrument_overhead")
+    bars = load("_common").Bars()
+    seconds = {kind: [1.0, 1.0] for kind in (overhead.WITH, overhead.WITHOUT, overhead.AGAIN)}
+    peaks = {overhead.WITH: [70 << 20], overhead.WITHOUT: [64 << 20]}
+
+    overhead.judge("x", overhead.Found(seconds, peaks, 2), bars)
+
+    assert bars.failed == ["x: peak memory with - without"]
+
+
+# Without a GPU.
+
+
+def test_without_a_device_nothing_is_verified_and_the_exit_code_says_so(
+    load: Load, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = load("gpu.measure")
+    monkeypatch.setattr(gpu, "has_device", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["measure.py"])
+
+    assert gpu.main() == 2
+    assert capsys.readouterr().out == "no CUDA device: nothing verified\n"

@@ -54,6 +54,29 @@ def test_all_seven_trainers_are_measured(sweep: Sweep) -> None:
     assert set(measured) == set(trainers), process.stdout + process.stderr
     assert all(measures["tokens_per_second"] > 0 for measures in measured.values())
     assert all(measures["peak_memory_bytes"] > 0 for measures in measured.values())
+    others = [result for result in results if result.parameters["trainer"] != "sft"]
+    assert "trainer decides what is trained on" in process.stdout
+    assert all(one.unlike and one.unlike[0].startswith("other data than trial 0") for one in others)
+    assert [result.parameters["trainer"] for result in results if result.on_front] == ["sft"]
+
+
+def test_the_front_is_measured_again_and_its_figures_are_medians(sweep: Sweep) -> None:
+    process, folder, results = sweep(
+        "trainer=sft",
+        "technique/micro_batch=baseline,size",
+        "measure.front_repeats=2",
+        "hydra.sweeper.n_trials=2",
+        "tracking=none",
+    )
+    members = [result for result in results if result.on_front]
+
+    assert process.returncode == 0, process.stderr
+    assert members
+    for result in members:
+        runs = result.values("tokens_per_second")
+        assert len(runs) == 3
+        assert result.objectives["tokens_per_second"] == sorted(runs)[1]
+        assert (folder.trial(result.number).path / "repeats" / "2" / "outcome.json").exists()
 
 
 def test_a_study_of_twelve_ends_with_a_front_and_measures_nothing_twice(sweep: Sweep) -> None:

@@ -34,6 +34,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         yield run_one
 
 
+def test_windows_add_up_to_the_wall_clock_of_the_measurement(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The phase's clock is the supervisor's protocol, which knows no window."""
+    share_cache(tmp_path_factory, monkeypatch)
+    config = tiny_config(examples=16, passes=6)
+    config = replace(config, measure=replace(config.measure, precision=0.0001))
+    with ProcessPool(max_templates=1) as pool:
+        folder = TrialFolder(tmp_path_factory.mktemp("trial"))
+        record = run_isolated(config, read_catalogue(conf_folder()), folder, pool=pool)
+
+    seconds = [window["seconds"] for window in record.facts["windows"]]
+    assert len(seconds) == 6
+    assert sum(seconds) == pytest.approx(record.seconds["measure"], rel=0.01)
+
+
 def peak(outcome: Outcome) -> float:
     assert isinstance(outcome, Measured), outcome
     return outcome.measures["peak_memory_bytes"]

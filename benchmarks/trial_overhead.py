@@ -11,7 +11,6 @@ Optuna's storage and W&B (offline) on, and its trial folders tell what each turn
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import statistics
@@ -23,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from _common import Bars, parser
 from hydra import version
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.hydra import Hydra
@@ -40,19 +40,21 @@ import train  # noqa: E402, from the repository
 from memsweep.record.folder import StudyFolder  # noqa: E402
 from memsweep.record.trial import TrialRecord  # noqa: E402
 
+MOST_ENDS, MOST_OUTSIDE, LEAST_TIMES = 0.3, 0.8, 12
+"""The bars: seconds of begin and end, seconds beside the work in a study, and how often cold takes warm's."""
+
 WORK = ("build", "warm_up", "measure")
 SMALL = ("model=tiny", "measure.probe_examples=4", "trainer.batch=2", "tracking=wandb_offline")
 
 
-def main() -> None:
-    """Run what the command line asks for and print the medians."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("-n", type=int, default=5, help="trials of each kind")
-    parser.add_argument("--study", type=int, default=6, help="trials of the study; 0 for none")
-    parser.add_argument("overrides", nargs="*", help=f"of each trial, after {' '.join(SMALL)}")
-    asked = parser.parse_args()
+def main() -> int:
+    """Run what the command line asks for and print the medians and the bars."""
+    command = parser(__doc__)
+    command.add_argument("-n", type=int, default=5, help="trials of each kind")
+    command.add_argument("--study", type=int, default=6, help="trials of the study; 0 for none")
+    command.add_argument("overrides", nargs="*", help=f"of each trial, after {' '.join(SMALL)}")
+    asked = command.parse_args()
+    bars = Bars()
     overrides = [*SMALL, *asked.overrides]
     with tempfile.TemporaryDirectory() as folder:
         kinds = {"warm": "auto", "cold": "spawn"}
@@ -65,12 +67,22 @@ def main() -> None:
         for one in launchers.values():
             one.close()
         print(f"{asked.n} trials of each kind: {' '.join(overrides)}\n")
-        warm, cold = (print_kind(name, taken[name]) for name in kinds)
-        print(f"cold / warm: {cold / warm:.1f} x (target: at least 12)\n")
+        (warm, ends), (cold, _) = (print_kind(name, taken[name]) for name in kinds)
+        bars.check(
+            "warm, beginning and end", held=ends <= MOST_ENDS, figure=f"{ends:.3f} s, at most {MOST_ENDS}"
+        )
+        times = cold / warm
+        bars.check("cold / warm", held=times >= LEAST_TIMES, figure=f"{times:.1f}, at least {LEAST_TIMES}")
         if asked.study:
             outside = study(asked.study, overrides, Path(folder))
-            extra = outside - warm
-            print(f"with storage, W&B and progress in both: {(cold + extra) / outside:.1f} x")
+            figure = f"{outside:.3f} s, at most {MOST_OUTSIDE}"
+            bars.check(
+                "a turn of a study's loop, beside the work", held=outside <= MOST_OUTSIDE, figure=figure
+            )
+            times = (cold + outside - warm) / outside
+            figure = f"{times:.1f}, at least {LEAST_TIMES}"
+            bars.check("the same with storage and W&B in both", held=times >= LEAST_TIMES, figure=figure)
+    return bars.exit_code
 
 
 def launcher(folder: Path, start_method: str) -> Any:
@@ -106,8 +118,8 @@ def run(one: Any, overrides: Sequence[str], number: int) -> dict[str, float]:
     }
 
 
-def print_kind(name: str, trials: Sequence[Mapping[str, float]]) -> float:
-    """Print the medians of one kind of trial and return that of everything outside its work."""
+def print_kind(name: str, trials: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+    """Print the medians of one kind; return that of all outside its work, and of begin and end together."""
 
     def median(part: str) -> float:
         return statistics.median(trial[part] for trial in trials)
@@ -127,7 +139,7 @@ def print_kind(name: str, trials: Sequence[Mapping[str, float]]) -> float:
     print(f"{name}, median seconds")
     for label, (seconds, remark) in lines.items():
         print(f"  {label:50s} {seconds:7.3f}  {remark}".rstrip())
-    return median("outside")
+    return median("outside"), both
 
 
 def study(n_trials: int, overrides: Sequence[str], folder: Path) -> float:
@@ -156,4 +168,4 @@ def study(n_trials: int, overrides: Sequence[str], folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

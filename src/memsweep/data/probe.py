@@ -11,6 +11,7 @@ data, measure and seed get the same examples in the same order, whatever their t
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from memsweep.data.embedded import embedded_key, embedded_rows
 from memsweep.data.files import data_files, read_rows
 from memsweep.data.rows import Row, checked, columns_for, length
 from memsweep.errors import DatasetError
+
+
+_SHUFFLES = 400
+"""Of which the most typical one is taken: the best of so many is within 0.5 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ def probe(
     seed: int,
     n_evaluation: int = 0,
     n_longest: int = 0,
+    batch: int = 1,
 ) -> Probe:
     """Return the examples that a trial trains on, from the cache when they were chosen before.
 
@@ -59,6 +65,7 @@ def probe(
         seed: Decides their order.
         n_evaluation: How many others to choose for evaluation; those trained on do not depend on it.
         n_longest: How many of the longest to name; fewer where the data have fewer.
+        batch: Examples that are trained on together.
 
     Raises:
         DatasetError: If the data lack a column, hold something else than they must, or are too few.
@@ -66,15 +73,13 @@ def probe(
 
     def choose() -> str:
         rows, where = _usable(config, kind, seed)
-        chosen = at_even_quantiles(rows, n_examples, seed, where)
+        chosen = typical_order(at_even_quantiles(rows, n_examples, seed, where), seed, batch)
         others = _others(rows, chosen, n_evaluation, seed, where)
         longest = sorted(rows, key=length, reverse=True)[:n_longest]
         return json.dumps([chosen, len(rows), list(chosen[0]), others, longest], ensure_ascii=False)
 
     key = _key(config)
-    name = (
-        f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed, n_evaluation, n_longest)}.json"
-    )
+    name = f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed, n_evaluation, n_longest, batch)}.json"
     # What a repository holds may change under its name, so that is not kept here.
     text = choose() if key is None else cached_text(name, choose)
     rows, n_available, form, evaluation, longest = json.loads(text)
@@ -101,6 +106,43 @@ def at_even_quantiles(rows: Sequence[Row], n_examples: int, seed: int, where: st
     chosen = [by_length[int((part + 0.5) * len(rows) / n_examples)] for part in range(n_examples)]
     random.Random(seed).shuffle(chosen)
     return [rows[index] for index in chosen]
+
+
+def typical_order(rows: Sequence[Row], seed: int, batch: int) -> list[Row]:
+    """Return the rows in an order whose batches are as padded as batches mostly are.
+
+    Padding depends on who is batched with whom: over shuffles of 64 examples in batches of 4 it varied by 5 %
+    and the speed of padded set-ups with it.  Of many shuffles that is taken whose batches' longest rows
+    sum up nearest to what is expected of a random order, for the batch and for each way to split it.
+
+    Args:
+        rows: The examples.
+        seed: Decides the shuffles.
+        batch: Examples that are trained on together.
+    """
+    lengths = [length(row) for row in rows]
+    sizes = [n for n in range(2, min(batch, len(rows)) + 1) if batch % n == 0]
+    expected = {n: _expected_longest(sorted(lengths), n) for n in sizes}
+
+    def atypical(order: Sequence[int]) -> float:
+        found = [0.0]
+        for n in sizes:
+            tops = [max(lengths[i] for i in order[at : at + n]) for at in range(0, len(order) - n + 1, n)]
+            found.append(abs(sum(tops) / len(tops) / expected[n] - 1))
+        return max(found)
+
+    chance, places = random.Random(seed), range(len(rows))
+    orders = [chance.sample(places, len(rows)) for _ in range(_SHUFFLES if sizes else 1)]
+    return [rows[index] for index in min(orders, key=atypical)]
+
+
+def _expected_longest(lengths: Sequence[int], n_drawn: int) -> float:
+    """Return the expected length of the longest of `n_drawn` rows, drawn without putting back.
+
+    Of the rows sorted by length, the k-th is the longest of a draw in C(k - 1, n - 1) of C(rows, n) cases.
+    """
+    ways = math.comb(len(lengths), n_drawn)
+    return sum(own * math.comb(k, n_drawn - 1) / ways for k, own in enumerate(lengths)) or 1.0
 
 
 def _others(rows: Sequence[Row], chosen: Sequence[Row], n_others: int, seed: int, where: str) -> list[Row]:

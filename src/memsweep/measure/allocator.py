@@ -2,10 +2,12 @@
 
 With glibc's defaults the peak resident memory of identical trials spread by 10 to 20 %: what was freed stays,
 in holes that depend on the order of everything before.  Giving each larger block back at once brings the
-spread under 0.1 %, but a step then takes up to half as long again: every block is faulted in anew.  So
-a trial on a CPU takes its memory figure over passes with a tight allocator, and its speed over passes with a
-loose one, which are as fast as if it had never been tight (2.0 s of CPU a pass; always tight 3.0; glibc's
-defaults 2.2).  CUDA memory has an allocator of its own; none of this touches it.
+spread under 0.1 %, but a step then takes up to half as long again: every block is faulted in anew.  So a
+trial on a CPU takes its memory figure over passes with a tight allocator, and its speed over passes with a
+loose one.  Loose is what glibc's own thresholds grow to by themselves in a program that frees large blocks,
+so that a trial is as fast as a training without memsweep, and no faster: keeping 1 GiB of freed memory
+instead made some trials up to 1.8 times as fast.  CUDA memory has an allocator of its own; none of this
+touches it.
 
 Source: man 3 mallopt.
 """
@@ -21,8 +23,10 @@ from memsweep.units import KIB, MIB
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
 TIGHT_BYTES = 64 * KIB
-LOOSE_BYTES = 32 * MIB  # the largest threshold that glibc takes on 64 bits (HEAP_MAX_SIZE / 2)
-KEPT_BYTES = 1 << 30  # freed memory that a loose allocator keeps at the top of its heap
+# What glibc's dynamic thresholds end at: the largest that it takes for mapping on 64 bits
+# (DEFAULT_MMAP_THRESHOLD_MAX), and twice that for what is kept free at the top of the heap.
+LOOSE_BYTES = 32 * MIB
+KEPT_BYTES = 2 * LOOSE_BYTES
 
 
 class Allocator(StrEnum):

@@ -37,6 +37,7 @@ def trial_request(
         config.seed,
         measure.evaluation_examples,
         config.trainer.batch if measure.worst_step else 0,
+        config.trainer.batch,
     )
     place = model_place(config.model)
     require_template(config, place, examples.rows)

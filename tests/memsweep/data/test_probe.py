@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 from memsweep.config.schema import DataKind, DatasetConfig, DatasetSource
-from memsweep.data.probe import at_even_quantiles, probe
+from memsweep.data.probe import at_even_quantiles, fingerprint, probe, typical_order
+from memsweep.data.rows import length
 from memsweep.errors import DatasetError
 from tiny import EMBEDDED
 
@@ -74,3 +76,47 @@ def test_too_few_examples_to_evaluate_on_are_said_with_what_to_type(tmp_path: Pa
         DatasetError, match=r"has 1 usable examples beside .* type measure.evaluation_examples=1"
     ):
         probe(config, DataKind.PROMPT_COMPLETION, 4, 0, n_evaluation=2)
+
+
+def padded(order: list[dict[str, str]], batch: int) -> float:
+    """Return the mean length of the batches' longest rows."""
+    lengths = [len(row["text"]) for row in order]
+    tops = [max(lengths[at : at + batch]) for at in range(0, len(lengths), batch)]
+    return sum(tops) / len(tops)
+
+
+@pytest.mark.parametrize("batch", [4, 2])
+def test_batches_are_as_padded_as_those_of_a_random_order_mostly_are(batch: int) -> None:
+    """The truth is the mean over 2,000 shuffles; single shuffles lie up to a tenth beside it."""
+    rows = [{"text": "a" * round(10 * 1.1**k)} for k in range(48)]
+    chance = random.Random(1)
+    shuffles = [padded(chance.sample(rows, len(rows)), batch) for _ in range(2000)]
+    expected = sum(shuffles) / len(shuffles)
+
+    found = [padded(typical_order(rows, seed, batch=4), batch) for seed in range(5)]
+
+    assert max(abs(one / expected - 1) for one in found) < 0.02
+    assert max(abs(one / expected - 1) for one in shuffles) > 0.1
+
+
+def test_the_seed_decides_the_order_and_no_row_is_lost() -> None:
+    rows = [{"text": "a" * k} for k in range(1, 17)]
+
+    one, again, other = (typical_order(rows, seed, batch=4) for seed in (0, 0, 1))
+
+    assert one == again != other
+    assert sorted(map(str, one)) == sorted(map(str, other)) == sorted(map(str, rows))
+
+
+def test_examples_are_known_in_whatever_order_they_are() -> None:
+    rows = [{"text": "a"}, {"text": "b"}]
+
+    assert fingerprint(rows) == fingerprint(rows[::-1]) != fingerprint([*rows, {"text": "c"}])
+
+
+def test_the_longest_of_all_are_named_longest_first() -> None:
+    found = probe(EMBEDDED, DataKind.PROMPT_COMPLETION, 4, 0, n_longest=2)
+
+    lengths = [length(row) for row in found.longest]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[1] >= max(length(row) for row in found.rows)

@@ -1,0 +1,225 @@
+"""Plain TRL training, timed with a plain clock: what the instrument's figures are held against.
+
+The trainer is made from the same configuration as a trial's; nothing that measures is attached to it, the
+allocator is as the system has it, and rows enter in the order of the data.  Time runs from the end of one
+step to the end of another.  Tokens are summed from the lengths of the prepared rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from _common import settings
+
+from memsweep.config.schema import TrialConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What a plain training did while it was timed.
+
+    Attributes:
+        seconds: From the end of the first steps to the end of the last, waits left out.
+        samples: Source examples.
+        tokens: Tokens of their rows.
+        slots: What the library itself counted as tokens.
+        pass_seconds: Of each timed pass, where whole passes were timed.
+    """
+
+    seconds: float
+    samples: float
+    tokens: int
+    slots: int = 0
+    pass_seconds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Where a training stops until it is told to go on: at ends of steps, on named pipes.
+
+    Attributes:
+        folder: Where the pipes are.
+        n_pauses: How many, at even distances.
+    """
+
+    folder: Path
+    n_pauses: int
+
+    @property
+    def stopped(self) -> Path:
+        """Written to when the training has stopped."""
+        return self.folder / "stopped"
+
+    @property
+    def go_on(self) -> Path:
+        """Read from until the training may go on."""
+        return self.folder / "go_on"
+
+    def make(self) -> None:
+        """Make the pipes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for pipe in (self.stopped, self.go_on):
+            os.mkfifo(pipe)
+
+    @property
+    def over(self) -> Path:
+        """There when nobody waits for the training to stop any more."""
+        return self.folder / "over"
+
+    def wait(self) -> None:
+        """Say that the training has stopped, and wait."""
+        if not self.over.exists():
+            self.stopped.write_bytes(b".")
+            self.go_on.read_bytes()
+
+    def end(self) -> None:
+        """Let the training go on to its end, whether it has stopped or not."""
+        self.over.touch()
+        with contextlib.suppress(OSError):  # nobody reads: it has not stopped
+            pipe = os.open(self.go_on, os.O_WRONLY | os.O_NONBLOCK)
+            os.write(pipe, b".")
+            os.close(pipe)
+
+
+@dataclass
+class StepClock:
+    """Notes when each step ended; the time of pauses is taken out.
+
+    Attributes:
+        ends: Seconds at the end of each step, from the first on.
+        pause_after: Steps after which the training stops.
+        pauses: How it stops.
+        clock: Returns seconds.
+    """
+
+    ends: list[float] = field(default_factory=list)
+    pause_after: frozenset[int] = frozenset()
+    pauses: Pauses | None = None
+    clock: Callable[[], float] = time.perf_counter
+    _waited: float = 0.0
+
+    def step_ended(self) -> None:
+        """Note a step's end, then stop if that is wanted here."""
+        self.ends.append(self.clock() - self._waited)
+        if self.pauses is not None and len(self.ends) in self.pause_after:
+            began = self.clock()
+            self.pauses.wait()
+            self._waited += self.clock() - began
+
+    def seconds(self, first: int) -> float:
+        """Return the time from the end of step `first`, counted from 1, to the end of the last."""
+        return self.ends[-1] - self.ends[first - 1]
+
+    def between(self, first: int, n_steps: int) -> tuple[float, ...]:
+        """Return the time of each run of `n_steps` after step `first`."""
+        edges = self.ends[first - 1 :: n_steps]
+        return tuple(end - begin for begin, end in itertools.pairwise(edges))
+
+
+def even_steps(n_steps: int, n_first: int, n_pauses: int) -> frozenset[int]:
+    """Return the steps after which to pause: after the first ones, none at the very end, evenly apart."""
+    timed = n_steps - n_first
+    return frozenset(n_first + round(timed * (place + 1) / (n_pauses + 1)) for place in range(n_pauses))
+
+
+def plain_training(
+    config: TrialConfig,
+    folder: Path,
+    *,
+    n_examples: int,
+    seed: int,
+    n_first: int | None = None,
+    n_passes: int = 1,
+    pauses: Pauses | None = None,
+) -> Timed:
+    """Train in this process, which must have been made for it.
+
+    Args:
+        config: The set-up.
+        folder: Where the trainer may write.
+        n_examples: Source examples, at even quantiles of length.
+        seed: Decides their order.
+        n_first: Steps before time runs, at most a quarter of all; None means a whole pass.
+        n_passes: Passes over the examples, the first included.
+        pauses: Where to stop.
+    """
+    import datasets
+    import torch
+    import transformers
+
+    from memsweep.data.probe import probe
+    from memsweep.machine import Device, device, n_cores
+    from memsweep.trainers.build import build
+    from memsweep.trial.data import trial_request
+
+    transformers.utils.logging.disable_progress_bar()
+    datasets.disable_progress_bars()
+    where, _ = device(config.launch.device)
+    request, _ = trial_request(config, settings(config), where, folder)
+    examples = probe(config.dataset, config.trainer.data, n_examples, seed)
+    request = replace(request, data=datasets.Dataset.from_list(list(examples.rows)), longest=None)
+    if where is Device.CPU:
+        torch.set_num_threads(config.launch.threads or n_cores())
+    trainer = build(request).trainer
+    trainer.args.num_train_epochs, trainer.args.max_steps = n_passes, -1
+    trainer.args.include_num_input_tokens_seen = "all"
+    batch = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
+    rows = row_tokens(trainer)
+    steps_per_pass = -(-len(rows) // batch)
+    first = steps_per_pass if n_first is None else max(1, min(n_first, steps_per_pass // 4))
+    clock = StepClock(
+        pauses=pauses,
+        pause_after=even_steps(steps_per_pass * n_passes, first, pauses.n_pauses) if pauses else frozenset(),
+    )
+    seen = _attach(trainer, clock)
+    trainer.train()
+    timed = (rows * n_passes)[len(rows) if n_first is None else first * batch :]
+    return Timed(
+        seconds=clock.seconds(first),
+        samples=n_examples * len(timed) / len(rows),
+        tokens=sum(timed),
+        slots=seen[-1] - seen[first - 1],
+        pass_seconds=clock.between(first, steps_per_pass) if n_first is None else (),
+    )
+
+
+def row_tokens(trainer: Any) -> list[int]:
+    """Return the tokens that each prepared row puts through the model, from its lengths."""
+    data, limit = trainer.train_dataset, getattr(trainer.args, "max_length", None)
+    if "input_ids" in data.column_names:
+        return [len(ids) for ids in data["input_ids"]]
+    prompts = data["prompt_ids"] if "prompt_ids" in data.column_names else [[]] * len(data)
+    answers = [
+        data[name] for name in ("chosen_ids", "rejected_ids", "completion_ids") if name in data.column_names
+    ]
+    return [
+        sum(_at_most(len(prompt) + len(answer), limit) for answer in sides)
+        for prompt, *sides in zip(prompts, *answers, strict=True)
+    ]
+
+
+def _at_most(number: int, limit: int | None) -> int:
+    return number if limit is None else min(number, limit)
+
+
+def _attach(trainer: Any, clock: StepClock) -> Sequence[int]:
+    """Let the clock note each step; return where the library's own count is noted at the same moments."""
+    from transformers import TrainerCallback
+
+    seen: list[int] = []
+
+    class AtStepEnd(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            del args, control
+            seen.append(int(state.num_input_tokens_seen))
+            clock.step_ended()
+
+    trainer.add_callback(AtStepEnd())
+    return seen

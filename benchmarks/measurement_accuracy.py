@@ -1,0 +1,191 @@
+"""Does a short trial tell the throughput of a long training?
+
+    python benchmarks/measurement_accuracy.py              seven set-ups
+    python benchmarks/measurement_accuracy.py --only LoRA --shorts 1 model=tiny measure.probe_examples=8
+
+The long training is plain TRL over ten times as many examples of the same data, in another order: a plain
+clock from the end of its first steps to its end, tokens from the lengths of its rows, nothing of ours in it.
+Machines drift by several per cent over minutes, so the long training stops at several points, waiting on a
+pipe at the end of a step, while a trial with measure=standard runs, each with another seed, that is another
+order of the probe.  The median of the trials is held against the long training's overall rate.  Bars: 3 % for
+the median, 6 % for the worst set-up.
+
+Beside it, for information: a trial with measure=quick; and how much of the difference is no error of time but
+of composition: slots for each token in the trial's batches against those of the long training's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from _common import Bars, Bench, Progress, bench, composed, measures_of, parser
+from _plain import Pauses, Timed, plain_training
+
+from memsweep.config.schema import TrialConfig
+
+MEDIAN_SHARE, WORST_SHARE = 0.03, 0.06
+TIMES_LONGER, N_FIRST_STEPS, LONG_SEED = 10, 8, 1_000
+
+COMMON = ("model=small", "model.geometry.num_hidden_layers=2", "model.geometry.hidden_size=128",
+          "model.geometry.intermediate_size=344", "trainer.batch=4", "tracking=none")  # fmt: skip
+"""Smaller than the default model, so that long trainings of seven set-ups end within minutes."""
+
+CUT = ("technique/truncation=max_length", "technique.truncation.max_length=256")
+SET_UPS: Mapping[str, tuple[str, ...]] = {
+    "baseline": CUT,
+    "all activations kept": (*CUT, "technique/checkpointing=disabled"),
+    "packed bfd": (*CUT, "technique/packing=bfd"),
+    "padding-free, whole": ("technique/padding_free=enabled", "technique/truncation=none"),
+    "LoRA": (*CUT, "technique/adapter=lora"),
+    "two by two": (*CUT, "technique/micro_batch=size", "technique.micro_batch.size=2"),
+    "dpo": (*CUT, "trainer=dpo"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The short trials of a set-up beside its long training.
+
+    Attributes:
+        long: The long training's tokens per second.
+        shorts: Each standard trial's.
+        quick: The quick trial's.
+        composition: Slots for each token in the trials, the median, over those of the long training, less 1.
+    """
+
+    long: float
+    shorts: Sequence[float]
+    quick: float
+    composition: float
+
+    @property
+    def difference(self) -> float:
+        """The median trial over the long training, less 1."""
+        return statistics.median(self.shorts) / self.long - 1
+
+
+def judge(found: Mapping[str, Compared], bars: Bars) -> None:
+    """Print whether the bars hold."""
+    differences = {name: abs(one.difference) for name, one in found.items()}
+    middle, worst = statistics.median(differences.values()), max(differences, key=differences.__getitem__)
+    bars.check(
+        "median difference of a set-up",
+        held=middle <= MEDIAN_SHARE,
+        figure=f"{middle:.1%} of {len(found)} set-ups, at most {MEDIAN_SHARE:.0%}",
+    )
+    bars.check(
+        "worst difference of a set-up",
+        held=differences[worst] <= WORST_SHARE,
+        figure=f"{differences[worst]:.1%} ({worst}), at most {WORST_SHARE:.0%}",
+    )
+
+
+def main() -> int:
+    """Compare each set-up and print the table."""
+    command = parser(__doc__)
+    command.add_argument("--only", default="", help="set-ups whose name has this word")
+    command.add_argument("--shorts", type=int, default=3, help="standard trials of each set-up")
+    command.add_argument("overrides", nargs="*", help="of every run, for a look that proves nothing")
+    asked = command.parse_args()
+    bars, progress = Bars(), Progress()
+    found: dict[str, Compared] = {}
+    print(
+        f"{'set-up':22s} {'long run':>9s} {'median':>9s} {'differs':>8s}  {'quick':>8s}  "
+        f"{'composition':>11s}  each trial"
+    )
+    with bench() as here:
+        for name, overrides in SET_UPS.items():
+            if asked.only in name:
+                progress.say(name)
+                found[name] = one = compared(here, name, [*overrides, *asked.overrides], asked.shorts)
+                each = " ".join(f"{short / one.long - 1:+.1%}" for short in one.shorts)
+                middle = statistics.median(one.shorts)
+                print(
+                    f"{name:22s} {one.long:9,.0f} {middle:9,.0f} {one.difference:+8.1%}  "
+                    f"{one.quick / one.long - 1:+8.1%}  {one.composition:+11.1%}  {each}",
+                    flush=True,
+                )
+    print("tokens per second; differences are from the long run; composition: slots for each token\n")
+    judge(found, bars)
+    print(f"{progress.seconds:.0f} s")
+    return bars.exit_code
+
+
+def compared(here: Bench, name: str, overrides: Sequence[str], n_shorts: int) -> Compared:
+    """Run a long training, and trials where it pauses."""
+
+    def config(measure: str, seed: int) -> TrialConfig:
+        return composed(*COMMON, f"measure={measure}", f"seed={seed}", *overrides)
+
+    shorts: list[Mapping[str, float]] = []
+    quick: Mapping[str, float] = {}
+    standard = config("standard", 0)
+    with paused(here, standard, n_shorts) as (stops, training):
+        for seed, _ in enumerate(stops):
+            shorts.append(measures_of(here.trial(config("standard", seed)), name))
+            if not quick:
+                quick = measures_of(here.trial(config("quick", seed)), name)
+    long = training.result()
+    slots = statistics.median(one["slots_per_second"] / one["tokens_per_second"] for one in shorts)
+    return Compared(
+        long=long.tokens / long.seconds,
+        shorts=[one["tokens_per_second"] for one in shorts],
+        quick=quick["tokens_per_second"],
+        composition=slots / (long.slots / long.tokens) - 1,
+    )
+
+
+@contextlib.contextmanager
+def paused(here: Bench, config: TrialConfig, n_pauses: int) -> Iterator[tuple[Iterator[None], Future[Timed]]]:
+    """Begin a long training in a child; yield its stops, one after the other, and what it will return."""
+    pauses = Pauses(here.folder / "pauses" / str(time.monotonic_ns()), n_pauses)
+    pauses.make()
+    train = partial(
+        plain_training,
+        n_examples=TIMES_LONGER * config.measure.probe_examples,
+        seed=LONG_SEED,
+        n_first=N_FIRST_STEPS,
+        pauses=pauses,
+    )
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        training = threads.submit(here.child, config, train)
+        try:
+            yield _stops(pauses, training), training
+        finally:
+            pauses.end()
+
+
+def _stops(pauses: Pauses, training: Future[Timed]) -> Iterator[None]:
+    """Yield whenever the training has stopped, and let it go on after.
+
+    Raises:
+        RuntimeError: If it ended before it stopped as often as it was to.
+    """
+    # For writing too: a pipe that nobody writes to would count as readable.
+    stopped = os.open(pauses.stopped, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(stopped, selectors.EVENT_READ)
+            for number in range(pauses.n_pauses):
+                while not selector.select(timeout=1.0):
+                    if training.done():
+                        training.result()
+                        raise RuntimeError(f"the long training ended before its stop {number + 1}")
+                os.read(stopped, 1)
+                yield
+                pauses.go_on.write_bytes(b".")
+    finally:
+        os.close(stopped)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

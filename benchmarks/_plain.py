@@ -1,8 +1,10 @@
 """Plain TRL training, timed with a plain clock: what the instrument's figures are held against.
 
-The trainer is made from the same configuration as a trial's; nothing that measures is attached to it, the
-allocator is as the system has it, and rows enter in the order of the data.  Time runs from the end of one
-step to the end of another.  Tokens are summed from the lengths of the prepared rows.
+The trainer is made from the same configuration as a trial's; nothing that measures is attached to it, and
+rows enter in the order of the data.  The C library's allocator is as in a trial's timed passes: with glibc's
+own the same training differs by a third from process to process (allocator_spread.py), and would prove
+nothing.  Time runs from the end of one step to the end of another.  Tokens are summed from the lengths of the
+prepared rows.
 """
 
 from __future__ import annotations
@@ -136,7 +138,7 @@ def plain_training(
     n_examples: int,
     seed: int,
     n_first: int | None = None,
-    n_passes: int = 1,
+    n_copies: int = 1,
     pauses: Pauses | None = None,
 ) -> Timed:
     """Train in this process, which must have been made for it.
@@ -146,8 +148,9 @@ def plain_training(
         folder: Where the trainer may write.
         n_examples: Source examples, at even quantiles of length.
         seed: Decides their order.
-        n_first: Steps before time runs, at most a quarter of all; None means a whole pass.
-        n_passes: Passes over the examples, the first included.
+        n_first: Steps before time runs, at most a quarter of all; None means those of the first copy.
+        n_copies: How often the examples follow each other, as one data set: a pass of its own would end with
+            a short batch, of which a long training has but one.
         pauses: Where to stop.
     """
     import datasets
@@ -156,37 +159,40 @@ def plain_training(
 
     from memsweep.data.probe import probe
     from memsweep.machine import Device, device, n_cores
+    from memsweep.measure.allocator import loosen
     from memsweep.trainers.build import build
     from memsweep.trial.data import trial_request
 
+    loosen()
     transformers.utils.logging.disable_progress_bar()
     datasets.disable_progress_bars()
     where, _ = device(config.launch.device)
     request, _ = trial_request(config, settings(config), where, folder)
-    examples = probe(config.dataset, config.trainer.data, n_examples, seed)
-    request = replace(request, data=datasets.Dataset.from_list(list(examples.rows)), longest=None)
+    examples = probe(config.dataset, config.trainer.data, n_examples, seed, batch=config.trainer.batch)
+    data = datasets.Dataset.from_list(list(examples.rows) * n_copies)
+    request = replace(request, data=data, longest=None)
     if where is Device.CPU:
         torch.set_num_threads(config.launch.threads or n_cores())
     trainer = build(request).trainer
-    trainer.args.num_train_epochs, trainer.args.max_steps = n_passes, -1
+    trainer.args.num_train_epochs, trainer.args.max_steps = 1, -1
     trainer.args.include_num_input_tokens_seen = "all"
     batch = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
     rows = row_tokens(trainer)
-    steps_per_pass = -(-len(rows) // batch)
-    first = steps_per_pass if n_first is None else max(1, min(n_first, steps_per_pass // 4))
+    n_steps = -(-len(rows) // batch)
+    per_copy = max(1, n_steps // n_copies)
+    first = per_copy if n_first is None else max(1, min(n_first, n_steps // 4))
     clock = StepClock(
-        pauses=pauses,
-        pause_after=even_steps(steps_per_pass * n_passes, first, pauses.n_pauses) if pauses else frozenset(),
+        pauses=pauses, pause_after=even_steps(n_steps, first, pauses.n_pauses) if pauses else frozenset()
     )
     seen = _attach(trainer, clock)
     trainer.train()
-    timed = (rows * n_passes)[len(rows) if n_first is None else first * batch :]
+    timed = sum(rows[first * batch :])
     return Timed(
         seconds=clock.seconds(first),
-        samples=n_examples * len(timed) / len(rows),
-        tokens=sum(timed),
+        samples=n_examples * n_copies * timed / sum(rows),
+        tokens=timed,
         slots=seen[-1] - seen[first - 1],
-        pass_seconds=clock.between(first, steps_per_pass) if n_first is None else (),
+        pass_seconds=clock.between(first, per_copy) if n_first is None else (),
     )
 
 

@@ -21,6 +21,7 @@ from memsweep.units import seconds_text
 SCRIPTS = (
     "token_truth",
     "memory_truth",
+    "allocator_spread",
     "instrument_overhead",
     "ranking_truth",
     "measurement_accuracy",

@@ -163,7 +163,7 @@ def passes(config: TrialConfig, folder: Path, *, n_rounds: int) -> Found:
 def main() -> int:
     """Run the set-ups and print ratio, noise and memory of each."""
     command = parser(__doc__)
-    command.add_argument("--rounds", type=int, default=40, help="of three passes each, at least 2")
+    command.add_argument("--rounds", type=int, default=60, help="of three passes each, at least 2")
     command.add_argument("--only", default="", help="set-ups whose name has this word")
     asked = command.parse_args()
     bars, progress = Bars(), Progress()

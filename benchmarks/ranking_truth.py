@@ -31,7 +31,7 @@ MEASURE = (
     "measure.min_passes=3",
     "measure.max_passes=8",
 )
-EXAMPLES, PLAIN_PASSES = 16, 7  # one pass is warm-up
+EXAMPLES, COPIES = 16, 7  # the first is warm-up
 
 FLAT, WHOLE = "technique/padding_free=enabled", "technique/truncation=none"
 
@@ -156,7 +156,7 @@ def _speeds(here: Bench, pair: Pair, seed: int) -> Sequence[Speeds]:
         composed(*MODEL, *MEASURE, *pair.both, *pair.other, f"seed={seed}"),
     ]
     order = [0, 1] if seed % 2 == 0 else [1, 0]
-    train = partial(plain_training, n_examples=EXAMPLES, seed=seed, n_passes=PLAIN_PASSES)
+    train = partial(plain_training, n_examples=EXAMPLES, seed=seed, n_copies=COPIES)
     trials = {place: measures_of(here.trial(configs[place]), pair.name) for place in order}
     plain = {place: here.child(replace(configs[place]), train) for place in order}
     return [

@@ -23,7 +23,6 @@ from memsweep.data.files import data_files, read_rows
 from memsweep.data.rows import Row, checked, columns_for, length
 from memsweep.errors import DatasetError
 
-
 _SHUFFLES = 400
 """Of which the most typical one is taken: the best of so many is within 0.5 %."""
 
@@ -79,7 +78,8 @@ def probe(
         return json.dumps([chosen, len(rows), list(chosen[0]), others, longest], ensure_ascii=False)
 
     key = _key(config)
-    name = f"data/probe-{hash_of(rules_of(__file__), key, kind, n_examples, seed, n_evaluation, n_longest, batch)}.json"
+    asked = (kind, n_examples, seed, n_evaluation, n_longest, batch)
+    name = f"data/probe-{hash_of(rules_of(__file__), key, *asked)}.json"
     # What a repository holds may change under its name, so that is not kept here.
     text = choose() if key is None else cached_text(name, choose)
     rows, n_available, form, evaluation, longest = json.loads(text)

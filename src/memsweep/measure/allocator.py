@@ -4,10 +4,13 @@ With glibc's defaults the peak resident memory of identical trials spread by 10 
 in holes that depend on the order of everything before.  Giving each larger block back at once brings the
 spread under 0.1 %, but a step then takes up to half as long again: every block is faulted in anew.  So a
 trial on a CPU takes its memory figure over passes with a tight allocator, and its speed over passes with a
-loose one.  Loose is what glibc's own thresholds grow to by themselves in a program that frees large blocks,
-so that a trial is as fast as a training without memsweep, and no faster: keeping 1 GiB of freed memory
-instead made some trials up to 1.8 times as fast.  CUDA memory has an allocator of its own; none of this
-touches it.
+loose one.
+
+Loose keeps 1 GiB of freed memory at the top of the heap, where glibc by itself keeps 64 MiB at most.  With
+glibc's own, the same plain training differed by a third from process to process, with how often its heap
+happened to be cut and faulted in again; loose, by a few per cent, and up to 1.8 times as fast
+(benchmarks/allocator_spread.py).  A training is as fast as its trial with MALLOC_MMAP_THRESHOLD_=33554432
+and MALLOC_TRIM_THRESHOLD_=1073741824.  CUDA memory has an allocator of its own; none of this touches it.
 
 Source: man 3 mallopt.
 """
@@ -17,16 +20,14 @@ from __future__ import annotations
 import ctypes
 from enum import StrEnum
 
-from memsweep.units import KIB, MIB
+from memsweep.units import GIB, KIB, MIB
 
 # Source: malloc.h of glibc.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
 TIGHT_BYTES = 64 * KIB
-# What glibc's dynamic thresholds end at: the largest that it takes for mapping on 64 bits
-# (DEFAULT_MMAP_THRESHOLD_MAX), and twice that for what is kept free at the top of the heap.
-LOOSE_BYTES = 32 * MIB
-KEPT_BYTES = 2 * LOOSE_BYTES
+LOOSE_BYTES = 32 * MIB  # the largest threshold that glibc takes on 64 bits (HEAP_MAX_SIZE / 2)
+KEPT_BYTES = GIB  # freed memory that a loose allocator keeps at the top of its heap
 
 
 class Allocator(StrEnum):

@@ -33,6 +33,8 @@ class Timed:
         tokens: Tokens of their rows.
         slots: What the library itself counted as tokens.
         pass_seconds: Of each timed pass, where whole passes were timed.
+        around: Tokens per second around each pause, from the pause before it (or the begin) to the one after
+            (or the end): what drifts with the machine drifts for these steps as for what ran in the pause.
     """
 
     seconds: float
@@ -40,6 +42,7 @@ class Timed:
     tokens: int
     slots: int = 0
     pass_seconds: tuple[float, ...] = ()
+    around: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,37 @@ def even_steps(n_steps: int, n_first: int, n_pauses: int) -> frozenset[int]:
     return frozenset(n_first + round(timed * (place + 1) / (n_pauses + 1)) for place in range(n_pauses))
 
 
+def stretches(
+    ends: Sequence[float], step_tokens: Sequence[int], first: int, pause_after: Sequence[int]
+) -> tuple[float, ...]:
+    """Return tokens per second around each pause.
+
+    Args:
+        ends: Seconds at the end of each step, pauses left out.
+        step_tokens: Tokens of each step.
+        first: The step after which time counts.
+        pause_after: The steps after which there were pauses, in order.
+    """
+    edges = [first, *pause_after, len(ends)]
+    return tuple(
+        sum(step_tokens[begin:end]) / (ends[end - 1] - ends[begin - 1])
+        for begin, end in zip(edges, edges[2:], strict=False)
+    )
+
+
+def dealt(rows: Sequence[Any], n_parts: int, seed: int, batch: int) -> list[Any]:
+    """Return the rows in parts that are alike: each has short and long ones, and is padded as most are.
+
+    So a stretch of the training is no easier than another.
+    """
+    from memsweep.data.probe import typical_order
+    from memsweep.data.rows import length
+
+    by_length = sorted(rows, key=length)
+    parts = [typical_order(by_length[part::n_parts], seed + part, batch) for part in range(n_parts)]
+    return [row for part in parts for row in part]
+
+
 def plain_training(
     config: TrialConfig,
     folder: Path,
@@ -139,6 +173,7 @@ def plain_training(
     seed: int,
     n_first: int | None = None,
     n_copies: int = 1,
+    n_parts: int = 1,
     pauses: Pauses | None = None,
 ) -> Timed:
     """Train in this process, which must have been made for it.
@@ -151,6 +186,7 @@ def plain_training(
         n_first: Steps before time runs, at most a quarter of all; None means those of the first copy.
         n_copies: How often the examples follow each other, as one data set: a pass of its own would end with
             a short batch, of which a long training has but one.
+        n_parts: Parts of the examples that are alike (`dealt`).
         pauses: Where to stop.
     """
     import datasets
@@ -169,7 +205,8 @@ def plain_training(
     where, _ = device(config.launch.device)
     request, _ = trial_request(config, settings(config), where, folder)
     examples = probe(config.dataset, config.trainer.data, n_examples, seed, batch=config.trainer.batch)
-    data = datasets.Dataset.from_list(list(examples.rows) * n_copies)
+    rows_in_order = dealt(examples.rows, n_parts, seed, config.trainer.batch)
+    data = datasets.Dataset.from_list(rows_in_order * n_copies)
     request = replace(request, data=data, longest=None)
     if where is Device.CPU:
         torch.set_num_threads(config.launch.threads or n_cores())
@@ -181,9 +218,8 @@ def plain_training(
     n_steps = -(-len(rows) // batch)
     per_copy = max(1, n_steps // n_copies)
     first = per_copy if n_first is None else max(1, min(n_first, n_steps // 4))
-    clock = StepClock(
-        pauses=pauses, pause_after=even_steps(n_steps, first, pauses.n_pauses) if pauses else frozenset()
-    )
+    pause_after = even_steps(n_steps, first, pauses.n_pauses) if pauses else frozenset()
+    clock = StepClock(pauses=pauses, pause_after=pause_after)
     seen = _attach(trainer, clock)
     trainer.train()
     timed = sum(rows[first * batch :])
@@ -193,6 +229,12 @@ def plain_training(
         tokens=timed,
         slots=seen[-1] - seen[first - 1],
         pass_seconds=clock.between(first, per_copy) if n_first is None else (),
+        around=stretches(
+            clock.ends,
+            [sum(rows[at : at + batch]) for at in range(0, len(rows), batch)],
+            first,
+            sorted(pause_after),
+        ),
     )
 
 

@@ -3,12 +3,12 @@
     python benchmarks/measurement_accuracy.py              seven set-ups
     python benchmarks/measurement_accuracy.py --only LoRA --shorts 1 model=tiny measure.probe_examples=8
 
-The long training is plain TRL over ten times as many examples of the same data, in another order: a plain
-clock from the end of its first steps to its end, tokens from the lengths of its rows, nothing of ours in it.
-Machines drift by several per cent over minutes, so the long training stops at several points, waiting on a
-pipe at the end of a step, while a trial with measure=standard runs, each with another seed, that is another
-order of the probe.  The median of the trials is held against the long training's overall rate.  Bars: 3 % for
-the median, 6 % for the worst set-up.
+The long training is plain TRL over ten times as many examples of the same data, in another order whose
+tenths are alike: a plain clock, tokens from the lengths of its rows, nothing of ours in it.  Machines drift
+by several per cent over minutes, so the long training stops at several points, waiting on a pipe at the end
+of a step, while a trial with measure=standard runs, each with another seed, that is another order of the
+probe.  Each trial is held against the long training's steps before and after it; the median of these counts
+for a set-up.  Bars: 3 % for the median of the set-ups, 6 % for the worst.
 
 Beside it, for information: a trial with measure=quick; and how much of the difference is no error of time but
 of composition: slots for each token in the trial's batches against those of the long training's.
@@ -57,20 +57,27 @@ class Compared:
 
     Attributes:
         long: The long training's tokens per second.
+        around: The same of its steps around each pause, in which a trial ran.
         shorts: Each standard trial's.
         quick: The quick trial's.
         composition: Slots for each token in the trials, the median, over those of the long training, less 1.
     """
 
     long: float
+    around: Sequence[float]
     shorts: Sequence[float]
     quick: float
     composition: float
 
     @property
+    def each(self) -> list[float]:
+        """Each trial over the long training around it, less 1."""
+        return [short / near - 1 for short, near in zip(self.shorts, self.around, strict=True)]
+
+    @property
     def difference(self) -> float:
-        """The median trial over the long training, less 1."""
-        return statistics.median(self.shorts) / self.long - 1
+        """The median of these."""
+        return statistics.median(self.each)
 
 
 def judge(found: Mapping[str, Compared], bars: Bars) -> None:
@@ -107,14 +114,15 @@ def main() -> int:
             if asked.only in name:
                 progress.say(name)
                 found[name] = one = compared(here, name, [*overrides, *asked.overrides], asked.shorts)
-                each = " ".join(f"{short / one.long - 1:+.1%}" for short in one.shorts)
+                each = " ".join(f"{away:+.1%}" for away in one.each)
                 middle = statistics.median(one.shorts)
                 print(
                     f"{name:22s} {one.long:9,.0f} {middle:9,.0f} {one.difference:+8.1%}  "
-                    f"{one.quick / one.long - 1:+8.1%}  {one.composition:+11.1%}  {each}",
+                    f"{one.quick / one.around[0] - 1:+8.1%}  {one.composition:+11.1%}  {each}",
                     flush=True,
                 )
-    print("tokens per second; differences are from the long run; composition: slots for each token\n")
+    print("tokens per second; differences are from the long run around each trial;", end=" ")
+    print("composition: slots for each token\n")
     judge(found, bars)
     print(f"{progress.seconds:.0f} s")
     return bars.exit_code
@@ -138,6 +146,7 @@ def compared(here: Bench, name: str, overrides: Sequence[str], n_shorts: int) ->
     slots = statistics.median(one["slots_per_second"] / one["tokens_per_second"] for one in shorts)
     return Compared(
         long=long.tokens / long.seconds,
+        around=long.around,
         shorts=[one["tokens_per_second"] for one in shorts],
         quick=quick["tokens_per_second"],
         composition=slots / (long.slots / long.tokens) - 1,
@@ -154,6 +163,7 @@ def paused(here: Bench, config: TrialConfig, n_pauses: int) -> Iterator[tuple[It
         n_examples=TIMES_LONGER * config.measure.probe_examples,
         seed=LONG_SEED,
         n_first=N_FIRST_STEPS,
+        n_parts=TIMES_LONGER,
         pauses=pauses,
     )
     with ThreadPoolExecutor(max_workers=1) as threads:

@@ -299,6 +299,26 @@ def test_a_prepared_rows_tokens_come_from_its_lengths(
     assert load("_plain").row_tokens(trainer) == expected
 
 
+def test_the_training_around_a_pause_is_that_from_the_pause_before_to_the_one_after(load: Load) -> None:
+    """Six steps of ten tokens a second each; the fourth is slow."""
+    ends = [1.0, 2.0, 3.0, 7.0, 8.0, 9.0]
+
+    around = load("_plain").stretches(ends, [10] * 6, first=1, pause_after=[3, 4])
+
+    assert around == (30 / 6.0, 30 / 6.0)
+    assert load("_plain").stretches(ends, [10] * 6, first=1, pause_after=[2, 3]) == (20 / 2.0, 40 / 7.0)
+
+
+def test_dealt_parts_are_alike_and_lose_nothing(load: Load) -> None:
+    rows = [{"text": "a" * k} for k in range(1, 41)]
+
+    dealt = load("_plain").dealt(rows, n_parts=4, seed=0, batch=2)
+
+    sums = [sum(len(row["text"]) for row in dealt[at : at + 10]) for at in range(0, 40, 10)]
+    assert sorted(map(str, dealt)) == sorted(map(str, rows))
+    assert max(sums) - min(sums) == 30  # three places further in each of ten steps of the sorted rows
+
+
 # Accuracy, memory, overhead.
 
 
@@ -308,7 +328,9 @@ def test_accuracy_is_judged_by_the_median_and_the_worst_set_up(
     accuracy = load("measurement_accuracy")
     bars = load("_common").Bars()
     found = {
-        name: accuracy.Compared(long=100.0, shorts=shorts, quick=100.0, composition=0.0)
+        name: accuracy.Compared(
+            long=1.0, around=[100.0] * len(shorts), shorts=shorts, quick=100.0, composition=0.0
+        )
         for name, shorts in {"a": [90.0, 101.0, 130.0], "b": [98.0], "c": [107.0]}.items()
     }
 

@@ -178,9 +178,10 @@ def test_a_trial_prints_one_line_with_units_and_keeps_what_was_asked(tmp_path: P
     done = train(tmp_path, *words)
 
     assert done.returncode == 0, done.stderr
-    (line,) = done.stdout.splitlines()
+    line, *remarks = done.stdout.splitlines()
+    assert all(remark.startswith("  ") for remark in remarks)
     assert re.fullmatch(
-        r"sft adapter=lora .*: [\d,.]+ tokens/s, peak [\d.]+ [KMG]iB, kept [\d.]+ % of tokens "
+        r"sft adapter=lora .*: [\d,.]+ tokens/s ±[\d.]+ %, peak [\d.]+ [KMG]iB, kept [\d.]+ % of tokens "
         r"\(outputs/single/[^)]*\)",
         line,
     )

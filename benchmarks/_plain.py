@@ -2,9 +2,9 @@
 
 The trainer is made from the same configuration as a trial's; nothing that measures is attached to it, and
 rows enter in the order of the data.  The C library's allocator is as in a trial's timed passes: with glibc's
-own the same training differs by a third from process to process (allocator_spread.py), and would prove
-nothing.  Time runs from the end of one step to the end of another.  Tokens are summed from the lengths of the
-prepared rows.
+own the same training differs by 30 % from process to process (allocator_spread.py), and would prove nothing.
+Time runs from the end of one step to the end of another.  Tokens are summed from the lengths of the prepared
+rows.
 """
 
 from __future__ import annotations

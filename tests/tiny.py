@@ -87,7 +87,6 @@ def tiny_config(
             min_passes=2,
             max_passes=max(2, passes),
             max_seconds=30.0,
-            summary="none",
         ),
         budget=BudgetConfig(name="test", memory_bytes=budget_bytes),
         launch=LaunchConfig(name="local", device=Device.CPU, threads=1, timeout_seconds=100.0),

@@ -155,7 +155,6 @@ class MeasureConfig:
         max_seconds: No further pass is begun after so many seconds of timed passes.
         repeats: How often each set-up of a study is measured, in shuffled order.
         front_repeats: How often the set-ups on a study's front are measured again at its end.
-        summary: Stated to the reader, in words.
     """
 
     name: str
@@ -164,7 +163,6 @@ class MeasureConfig:
     min_passes: int
     max_passes: int
     max_seconds: float
-    summary: str
     evaluation_examples: int = 0
     worst_step: bool = True
     repeats: int = 1

@@ -24,7 +24,7 @@ from memsweep.data.rows import Row, checked, columns_for, length
 from memsweep.errors import DatasetError
 
 _SHUFFLES = 400
-"""Of which the most typical one is taken: the best of so many is within 0.5 %."""
+"""Of which the most typical one is taken; a test holds that it is within 2 % of what is expected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ trial on a CPU takes its memory figure over passes with a tight allocator, and i
 loose one.
 
 Loose keeps 1 GiB of freed memory at the top of the heap, where glibc by itself keeps 64 MiB at most.  With
-glibc's own, the same plain training differed by a third from process to process, with how often its heap
-happened to be cut and faulted in again; loose, by a few per cent, and up to 1.8 times as fast
+glibc's own, the same plain training differed by 30 % from process to process, with how often its heap
+happened to be cut and faulted in again; loose, by 2.4 %, and 1.46 times as fast
 (benchmarks/allocator_spread.py).  A training is as fast as its trial with MALLOC_MMAP_THRESHOLD_=33554432
 and MALLOC_TRIM_THRESHOLD_=1073741824.  CUDA memory has an allocator of its own; none of this touches it.
 

@@ -64,7 +64,7 @@ _VARIABLES = (
 )  # fmt: skip
 
 # What of `measure` is said to people, or is about the study and not about one trial.
-_OF_THE_STUDY = frozenset({"name", "summary", "repeats", "front_repeats"})
+_OF_THE_STUDY = frozenset({"name", "repeats", "front_repeats"})
 
 # Which of several equal devices, and where compiled code is kept.
 _WHICH_NOT_HOW = frozenset({"CUDA_VISIBLE_DEVICES", "TORCHINDUCTOR_CACHE_DIR"})

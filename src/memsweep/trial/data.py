@@ -18,6 +18,7 @@ from memsweep.readback.effective import trained_parameters
 from memsweep.technique.settings import Settings
 from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason, prompt_room
 from memsweep.trainers.build import Built
+from memsweep.trainers.order import packs
 from memsweep.trainers.recipe import TrialRequest
 
 
@@ -108,8 +109,7 @@ def preparation(built: Built, request: TrialRequest, examples: Probe, schedule: 
     }
     if schedule.evaluates:
         facts["evaluation_rows"] = len(trainer.eval_dataset)
-    is_packed = bool(getattr(trainer.args, "packing", False))
-    return Preparation(n_examples, rows, sum(lengths), is_packed, facts)
+    return Preparation(n_examples, rows, sum(lengths), packs(trainer.args), facts)
 
 
 def _dataset(rows: Any) -> datasets.Dataset:

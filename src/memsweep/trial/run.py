@@ -178,10 +178,10 @@ def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[s
 
 def _note_machine(where: Device, life: _Life) -> None:
     """Take note of what the trial computes on.  On CUDA this takes the device, so it follows all forks."""
-    life.uuid = device_uuid() if where is Device.CUDA else None
-    devices = [
-        found for found in device_facts() if life.uuid is not None and life.uuid in found.get("uuid", "")
-    ]
+    devices = []
+    if where is Device.CUDA:
+        life.uuid = device_uuid()
+        devices = [found for found in device_facts() if life.uuid in found.get("uuid", "")]
     life.facts["machine"] = machine_facts(devices)
     life.conditions["machine"] = machine_name(devices)
 

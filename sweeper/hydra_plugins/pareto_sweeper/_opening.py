@@ -12,9 +12,7 @@ from ._space import Space
 from ._storage import Mirror
 
 # What the `data` among a trial's conditions is made of, beside the keys of `dataset`.
-_DECIDES_DATA = frozenset(
-    {"dataset", "measure", "measure.probe_examples", "measure.worst_step", "trainer", "trainer.batch"}
-)
+_DECIDES_DATA = frozenset({"dataset", "measure", "measure.probe_examples", "trainer"})
 
 
 def opening(

@@ -25,7 +25,6 @@ def composed(**changes: Any) -> dict[str, Any]:
             "max_passes": 4,
             "max_seconds": 60,
             "precision": 0.1,
-            "summary": "low",
         },
         "budget": {"name": "unlimited"},
         "launch": {"name": "local", "device": "cpu", "threads": 1, "timeout_seconds": 60},
@@ -62,7 +61,7 @@ def test_every_problem_is_said_at_once() -> None:
         "trainer.batch must be int, got 'eight'",
         "model.name is missing",
         "measure.warm_up is not a setting; allowed here: name, probe_examples, precision, min_passes, "
-        "max_passes, max_seconds, summary, evaluation_examples, worst_step, repeats, front_repeats",
+        "max_passes, max_seconds, evaluation_examples, worst_step, repeats, front_repeats",
         "launch.device must be one of auto, cpu, cuda, got 'gpu'",
     ]
 

@@ -42,7 +42,6 @@ def config(**facts: Any) -> TrialConfig:
             min_passes=2,
             max_passes=2,
             max_seconds=1,
-            summary="low",
         ),
         "budget": BudgetConfig(name="unlimited"),
         "launch": LaunchConfig(**launch),  # type: ignore[arg-type]

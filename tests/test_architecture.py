@@ -39,12 +39,14 @@ ARROWS: dict[str, set[str]] = {
     "readback": {"config", "machine", "technique", "trainers"},
     "trial": {*KNOWERS, "measure", "data", "model", "trainers", "readback"},
     "report": {"errors", "units", "student", "record", "pareto", "config", "technique", "machine"},
+    "search": {"errors", "record", "pareto"},
+    "study": {"errors", "units", "record", "pareto", "report", "search"},
     "complaint": set(),
     "entry": {*KNOWERS, "complaint", "model", "trial"},
     "cli": {*KNOWERS, "report", "pareto"},
     "__main__": {"cli"},
     "train.py": {"entry", "errors"},
-    "sweeper": {*KNOWERS, "complaint", "model", "pareto", "report", "trial"},
+    "sweeper": {*KNOWERS, "complaint", "model", "report", "search", "study", "trial"},
 }
 
 # Of others.  A module named here may import what its package may not.
@@ -67,12 +69,16 @@ OTHERS: dict[str, set[str]] = {
     "report/wandb_process.py": {"wandb"},
     "report/html.py": {"plotly"},
     "report/support.py": {"packaging"},
+    "search": {"optuna", "numpy"},
+    "search/grammar.py": {"hydra"},
+    "search/mirror.py": {"sqlalchemy"},
+    "study": {"numpy", "rich", "yaml"},
     "complaint": {"hydra", "omegaconf"},
     "entry": {"hydra", "omegaconf"},
     "cli": set(),
     "__main__": set(),
     "train.py": {"hydra", "omegaconf", "hydra_plugins"},
-    "sweeper": {"hydra", "omegaconf", "optuna", "cloudpickle", "numpy", "rich", "sqlalchemy", "yaml"},
+    "sweeper": {"hydra", "omegaconf", "optuna", "cloudpickle"},
 }
 
 MAX_LINES = 300

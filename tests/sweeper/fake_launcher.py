@@ -9,10 +9,10 @@ from typing import Any
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 
-from hydra_plugins.pareto_sweeper._overrides import read_value
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study, read_study
 from memsweep.record.trial import TrialResult
+from memsweep.search.grammar import read_value
 
 Task = Callable[[int, Mapping[str, Any]], Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hydra_plugins.pareto_sweeper._app import TechniqueApp
-from hydra_plugins.pareto_sweeper._space import Request
+from memsweep.search.verdict import Request
 from memsweep.technique.catalogue import read_catalogue
 
 CATALOGUE = read_catalogue(Path(__file__).resolve().parents[2] / "conf")

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from hydra_plugins.pareto_sweeper._overrides import Parameter, fixed, label_text, read_value, searched
+from hydra_plugins.pareto_sweeper._overrides import fixed, searched
 from hydra_plugins.pareto_sweeper._typed import collect
 from memsweep.errors import ConfigError
+from memsweep.search.grammar import label_text, read_value
+from memsweep.search.parameter import Parameter
 
 TEXT = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT

@@ -1,7 +1,7 @@
 """How a trial ended: a closed list, one type each, with the facts that belong to it.
 
 A number that was not measured does not exist: no type has an optional objective.  How each is told to
-Optuna is in the sweeper (`_tell.py`); this module knows no sampler.
+Optuna is in `search/tell.py`; this module knows no sampler.
 
     type           exit code   meaning
     measured       0           has measures

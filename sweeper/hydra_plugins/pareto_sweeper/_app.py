@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, fields, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from memsweep.config.schema import ModelConfig, TrialConfig, from_mapping, trial
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.model.path import require_model
+from memsweep.search.verdict import Request, Verdict
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.compatibility import Circumstances, changes, circumstances_here, violations
 from memsweep.technique.option import BASELINE
@@ -30,27 +31,9 @@ from memsweep.technique.settings import doubly_set, merge, requested_hash
 
 from ._folder import known_to_hydra
 from ._groups import groups_of
-from ._space import Request
 
 _NEEDED = {entry.name for entry in fields(TrialConfig) if entry.default is MISSING}
 """What every config of a trial of memsweep's has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What a request comes to.
-
-    Attributes:
-        choice: Technique to option, complete; empty for an app without techniques.
-        changes: What the choice changes beside speed and memory.
-        violations: One sentence for each broken rule; empty when it may run.
-        requested_hash: Equal for requests that ask for the same; empty when rules are broken.
-    """
-
-    choice: Mapping[str, str] = field(default_factory=dict)
-    changes: tuple[str, ...] = ()
-    violations: tuple[str, ...] = ()
-    requested_hash: str = ""
 
 
 class App(Protocol):

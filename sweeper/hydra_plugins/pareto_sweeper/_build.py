@@ -13,11 +13,13 @@ from optuna.distributions import CategoricalDistribution
 from memsweep.complaint import near
 from memsweep.config.groups import require_groups
 from memsweep.errors import ConfigError
+from memsweep.search.grammar import label_text, read_value
+from memsweep.search.parameter import Fixed, Parameter
+from memsweep.search.space import GROUP, NODE, Conditional, Entry, Space, technique_of
 
 from ._app import App
 from ._groups import options_of
-from ._overrides import Fixed, Parameter, fixed, label_text, read_value, searched
-from ._space import GROUP, NODE, Conditional, Entry, Space, technique_of
+from ._overrides import fixed, searched
 from ._typed import collect
 
 

@@ -8,14 +8,14 @@ from statistics import median
 
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study, read_study
+from memsweep.search.ask import Asker
+from memsweep.search.legal import COUNTED
+from memsweep.search.space import Space
 from memsweep.units import seconds_text
 
-from ._ask import Asker
 from ._enqueue import baseline_cell
-from ._legal import COUNTED
 from ._opening import notes
 from ._settings import SweepSettings
-from ._space import Space
 
 GUESS_SECONDS = 10.0
 """What a trial is taken to need where no study like this one has been run."""

@@ -18,10 +18,12 @@ from omegaconf import OmegaConf
 
 from memsweep.config.groups import require_groups
 from memsweep.errors import ConfigError
+from memsweep.search.grammar import label_text
+from memsweep.search.parameter import Fixed, Parameter
+from memsweep.search.space import GROUP, Cell, Space, technique_of
 from memsweep.technique.option import BASELINE
 
-from ._overrides import Fixed, Parameter, fixed, label_text
-from ._space import GROUP, Cell, Space, technique_of
+from ._overrides import fixed
 
 
 def baseline_cell(space: Space) -> Cell:

@@ -21,8 +21,8 @@ from hydra.plugins.launcher import Launcher
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import Crashed, Incompatible
 from memsweep.record.study import Study
+from memsweep.study.book import Ended
 
-from ._book import Ended
 from ._returns import failed_job, folder_of, keep, record_of, returned_value
 
 log = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memsweep.record.study import Study
+from memsweep.search.ask import Asker
+from memsweep.search.mirror import Mirror
+from memsweep.search.space import Space
 
-from ._ask import Asker
 from ._settings import SweepSettings
-from ._space import Space
-from ._storage import Mirror
 
 # What the `data` among a trial's conditions is made of, beside the keys of `dataset`.
 _DECIDES_DATA = frozenset({"dataset", "measure", "measure.probe_examples", "trainer"})

@@ -1,8 +1,6 @@
 """What was typed, as parameters to search and overrides to pass on.
 
-Hydra's own parser reads everything, so its whole grammar works.  A value that the sampler may choose is
-kept as the text that makes Hydra read that value again, and is never anything but text until then:
-`1`, `1.0`, `true`, `'1'` and `null` stay five different things.
+Hydra's own parser reads everything, so its whole grammar works.
 """
 
 from __future__ import annotations
@@ -10,21 +8,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import (
     ChoiceSweep,
     Glob,
     IntervalSweep,
     Override,
-    Quote,
-    QuotedString,
     RangeSweep,
 )
-from hydra.errors import HydraException
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -33,79 +25,12 @@ from optuna.distributions import (
 )
 
 from memsweep.errors import ConfigError
+from memsweep.search.grammar import label_text
+from memsweep.search.parameter import Fixed, Parameter
 
 from ._groups import options_of
 
 _LONGEST_RANGE = 100_000
-_parser = OverridesParser.create()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
-    """An override that is not searched.
-
-    Attributes:
-        key: What it is about, with its package, without `+`: `technique/adapter`, `db@source`.
-        text: As typed.
-        value: What Hydra reads in it; None for a deletion.
-    """
-
-    key: str
-    text: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """A key whose value is searched.
-
-    Attributes:
-        name: What Optuna calls it: the key, unless several parameters share one.
-        key: What it is about, as in `Fixed`.
-        typed: The key with its `+`, as a trial gets it.
-        distribution: What the sampler draws from.
-        labels: Every value as override text, in the order typed; empty for an interval.
-        values: What Hydra reads in each label.
-        parent: Name of the parameter that must have one of `among` for this one to exist; None if it
-            always does.
-        among: Labels of `parent`.
-    """
-
-    name: str
-    key: str
-    typed: str
-    distribution: BaseDistribution
-    labels: tuple[str, ...]
-    values: tuple[Any, ...]
-    parent: str | None = None
-    among: frozenset[str] = frozenset()
-
-    @property
-    def first(self) -> str:
-        """The label that stands for it where nothing has been chosen yet."""
-        return self.labels[0] if self.labels else str(self.distribution.low)  # type: ignore[attr-defined]
-
-    def label(self, drawn: Any) -> str:
-        """Return the override text of what the sampler has drawn."""
-        if isinstance(self.distribution, CategoricalDistribution):
-            return str(drawn)
-        if not self.labels:
-            return repr(drawn)
-        nearest = min(range(len(self.values)), key=lambda index: abs(self.values[index] - drawn))
-        return self.labels[nearest]
-
-    def drawn(self, label: str) -> Any:
-        """Return what the sampler would have drawn for `label`; None if it never would."""
-        if isinstance(self.distribution, CategoricalDistribution):
-            return label if label in self.labels else None
-        value = read_value(label)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return value if self.distribution._contains(value) else None
-
-    def value(self, label: str) -> Any:
-        """Return what Hydra reads in `label`."""
-        return self.values[self.labels.index(label)] if label in self.labels else read_value(label)
 
 
 def key_of(override: Override) -> str:
@@ -146,43 +71,6 @@ def searched(override: Override, seed: int) -> Parameter:
     if isinstance(sweep, RangeSweep):
         return _parameter(override, _range(sweep, values), labels, values)
     return _parameter(override, CategoricalDistribution(labels), labels, values)
-
-
-def label_text(element: Any) -> str:
-    """Return the text that Hydra reads as `element`, which its grammar has parsed or a file has given."""
-    if isinstance(element, list):
-        return "[" + ",".join(label_text(item) for item in element) + "]"
-    if isinstance(element, dict):
-        render = Override._get_value_element_as_str
-        return "{" + ",".join(f"{render(key)}:{label_text(item)}" for key, item in element.items()) + "}"
-    text = Override._get_value_element_as_str(element)
-    if isinstance(element, str) and (not element or not _reads(text, element)):
-        # str(1) is text and not a number; a file may hold what cannot be typed without quotes.
-        return QuotedString(text=element, quote=Quote.single).with_quotes()
-    return text
-
-
-def _reads(text: str, value: str) -> bool:
-    try:
-        return bool(read_value(text) == value)
-    except ConfigError:
-        return False
-
-
-@lru_cache(maxsize=4096)
-def read_value(text: str) -> Any:
-    """Return what Hydra reads in the part of an override after `=`.
-
-    Raises:
-        ConfigError: If it is not one value.
-    """
-    try:
-        override = _parser.parse_override(f"key={text}")
-    except HydraException as error:
-        raise ConfigError(f"{text!r} is no value in Hydra's override grammar: {error}") from error
-    if override.is_sweep_override():
-        raise ConfigError(f"{text!r} names several values where one is needed")
-    return override.value()
 
 
 def _elements(override: Override) -> list[Any]:

@@ -17,12 +17,12 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from memsweep.record.comparable import differences
 from memsweep.record.outcome import Measured, NotInForce, Outcome
 from memsweep.record.trial import TrialRecord, TrialResult
+from memsweep.study.book import Book
+from memsweep.study.files import StudyFiles
+from memsweep.study.progress import Progress
 
-from ._book import Book
-from ._files import StudyFiles
 from ._interrupts import Interrupts
 from ._launches import Job, Launches
-from ._progress import Progress
 from ._returns import interrupted_record
 from ._settings import SweepSettings
 

@@ -17,19 +17,19 @@ from memsweep.errors import ConfigError
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import Crashed, Incompatible, Interrupted, Outcome, Reused
 from memsweep.record.trial import TrialRecord, TrialResult
+from memsweep.search.ask import Asker, Proposal
+from memsweep.search.mirror import Mirror
+from memsweep.search.tell import is_failure, told
+from memsweep.study.book import Asked, Book, Ended, reused
+from memsweep.study.files import StudyFiles
+from memsweep.study.progress import Progress
+from memsweep.study.publish import Publisher
 
-from ._ask import Asker, Proposal
-from ._book import Asked, Book, Ended, reused
-from ._files import StudyFiles
 from ._interrupts import Interrupts
 from ._launches import Job, Launches
-from ._progress import Progress
-from ._publish import Publisher
 from ._repeats import Repeats
 from ._returns import interrupted_record, keep, outcome_of_error
 from ._settings import SweepSettings
-from ._storage import Mirror
-from ._tell import is_failure, told
 
 _REFUSED = 50
 """Configs that may fail to compose, beyond the number of trials, before the study gives up."""

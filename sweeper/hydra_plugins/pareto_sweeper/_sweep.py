@@ -29,23 +29,23 @@ from memsweep.complaint import complaint
 from memsweep.errors import MemsweepError
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study
+from memsweep.search.ask import Asker
+from memsweep.search.mirror import Mirror
+from memsweep.search.space import Space
+from memsweep.study.book import Book
+from memsweep.study.files import StudyFiles
+from memsweep.study.progress import Progress
+from memsweep.study.publish import Publisher
 from memsweep.units import measure_text
 
 from ._app import App, app_of
-from ._ask import Asker
-from ._book import Book
 from ._build import build_space
 from ._dry_run import describe
 from ._enqueue import baseline_cell, read_trials
-from ._files import StudyFiles
 from ._folder import require_no_trials, trial_folder
 from ._interrupts import Interrupts
 from ._opening import opening
-from ._progress import Progress
-from ._publish import Publisher
 from ._settings import SweepSettings, read_settings
-from ._space import Space
-from ._storage import Mirror
 from ._study import StudyRun
 from ._typed import params_in_use
 
@@ -119,7 +119,7 @@ def _sweep(
         search_options=settings.option_parameters == "searched",
     )
     study = _study(settings, space, app, config)
-    asker = Asker(space, app, settings, study)
+    asker = Asker(space, app.judge, settings.sampler, settings.seed, study)
     listed = asker.legal.listed()
     study = replace(study, n_cells=None if listed is None else len(listed))
     baseline = baseline_cell(space)

@@ -12,8 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from ._app import App, Verdict
-from ._space import Cell, Space
+from memsweep.search.space import Cell, Space
+from memsweep.search.verdict import Judge, Verdict
 
 LISTED = 2_000
 """Cells, legal or not, that are listed when a study starts: about 0.3 ms each."""
@@ -33,19 +33,19 @@ class LegalCells:
 
     Args:
         space: The space.
-        app: Knows the rules.
+        judge: Knows the rules.
         rng: Decides the order in which cells are tried where none is better.
     """
 
-    def __init__(self, space: Space, app: App, rng: random.Random) -> None:
-        self.app = app
+    def __init__(self, space: Space, judge: Judge, rng: random.Random) -> None:
+        self.judge = judge
         self._space, self._rng = space, rng
         self._listed: list[Cell] | None = None
         self._safe: Cell | None = None
 
     def verdict(self, cell: Cell) -> Verdict:
         """Return what the app makes of a cell."""
-        return self.app.judge(self._space.request(cell))
+        return self.judge(self._space.request(cell))
 
     def listed(self, limit: int = LISTED) -> list[Cell] | None:
         """Return every legal cell, in the space's order; None if there are more than `limit` to judge."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from optuna.trial import TrialState
 
-from hydra_plugins.pareto_sweeper._tell import ENDED, counts_as_trial, told, worst_values
 from memsweep.record.outcome import (
     OUTCOME_TYPES,
     Crashed,
@@ -24,6 +23,7 @@ from memsweep.record.outcome import (
     TimedOut,
 )
 from memsweep.record.trial import TrialResult
+from memsweep.search.tell import ENDED, counts_as_trial, told, worst_values
 from synthetic import measured, study_of
 
 STUDY = study_of(24)

@@ -22,9 +22,8 @@ from sqlalchemy import event
 from memsweep.errors import StudyExists
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-
-from ._overrides import Parameter
-from ._tell import Told
+from memsweep.search.parameter import Parameter
+from memsweep.search.tell import Told
 
 log = logging.getLogger(__name__)
 

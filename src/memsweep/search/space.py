@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._overrides import Fixed, Parameter
+from memsweep.search.parameter import Fixed, Parameter
+from memsweep.search.verdict import Request
 
 Cell = tuple[str | None, ...]
 
@@ -35,23 +36,6 @@ class Conditional:
 
 
 Entry = Fixed | Conditional | Parameter
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a cell asks for, as the rules see it.
-
-    Attributes:
-        options: Technique to option, of those that the space or the command line names.
-        parameters: `technique.<technique>.<parameter>` to value, of those named.
-        groups: Every other config group or key named, to its value.
-        rest: Every override that is about no technique, as text, sorted.
-    """
-
-    options: Mapping[str, str]
-    parameters: Mapping[str, Any]
-    groups: Mapping[str, Any]
-    rest: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

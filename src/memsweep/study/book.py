@@ -1,4 +1,4 @@
-"""The trials so far: entered one by one, judged all together (`_judge.py`), counted."""
+"""The trials so far: entered one by one, judged all together (`judge.py`), counted."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 from memsweep.record.outcome import Measured, Outcome, Reused
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialRecord, TrialResult
-
-from ._app import Verdict
-from ._judge import settled
-from ._tell import counts_as_trial, worst_values
+from memsweep.search.tell import counts_as_trial, worst_values
+from memsweep.search.verdict import Verdict
+from memsweep.study.judge import settled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

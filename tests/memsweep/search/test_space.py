@@ -10,8 +10,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hydra_plugins.pareto_sweeper._overrides import Fixed, Parameter, fixed, searched
-from hydra_plugins.pareto_sweeper._space import Conditional, Space, technique_of
+from hydra_plugins.pareto_sweeper._overrides import fixed, searched
+from memsweep.search.parameter import Fixed, Parameter
+from memsweep.search.space import Conditional, Space, technique_of
 
 
 def parameter(text: str, **facts: object) -> Parameter:

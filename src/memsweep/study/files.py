@@ -13,9 +13,8 @@ from memsweep.record.folder import StudyFolder, write_text
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.intervals import Interval, interval, n_runs
-
-from ._book import Book
-from ._overrides import read_value
+from memsweep.search.grammar import read_value
+from memsweep.study.book import Book
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # ten times faster in C

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from optuna.samplers import NSGAIISampler, RandomSampler, TPESampler
 
-from hydra_plugins.pareto_sweeper._samplers import make_sampler, sampler_name
 from memsweep.errors import ConfigError
+from memsweep.search.samplers import make_sampler, sampler_name
 
 
 def test_the_official_plugins_sub_config_is_understood() -> None:

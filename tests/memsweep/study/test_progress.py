@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from hydra_plugins.pareto_sweeper._progress import Progress, trial_line
 from memsweep.record.outcome import OutOfMemory, Phase, Reused
+from memsweep.study.progress import Progress, trial_line
 from synthetic import measured, study_of
 
 STUDY = study_of(24)

@@ -1,7 +1,7 @@
 """Which samplers there are: name to Optuna's class, with the arguments it takes and those it is given.
 
 To add one, add a row here and its name in config.py.  `grid` is no sampler of Optuna's: the loop lists the
-space itself (`_ask.py`), because Optuna's stops a study by raising.
+space itself (`ask.py`), because Optuna's stops a study by raising.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from memsweep.record.trial import TrialResult
 from memsweep.report.html import write_report
 from memsweep.report.text import print_study
 from memsweep.report.wandb_log import StudyLogger
-
-from ._book import Book
+from memsweep.study.book import Book
 
 log = logging.getLogger(__name__)
 

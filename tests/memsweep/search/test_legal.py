@@ -11,10 +11,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hydra_plugins.pareto_sweeper._app import Verdict
-from hydra_plugins.pareto_sweeper._legal import LegalCells
 from hydra_plugins.pareto_sweeper._overrides import searched
-from hydra_plugins.pareto_sweeper._space import Request, Space
+from memsweep.search.legal import LegalCells
+from memsweep.search.space import Space
+from memsweep.search.verdict import Request, Verdict
 
 NAMES = [f"t{index}" for index in range(12)]
 SPACE = Space(
@@ -53,7 +53,7 @@ class Rules:
 
 
 def cells(seed: int = 0) -> LegalCells:
-    return LegalCells(SPACE, Rules(), random.Random(seed))
+    return LegalCells(SPACE, Rules().judge, random.Random(seed))
 
 
 @settings(max_examples=30, deadline=None)
@@ -96,7 +96,7 @@ def test_where_the_first_labels_are_illegal_a_legal_cell_is_found_near_them() ->
         entries=(searched(zero, 0), searched(first, 0), *others),
         techniques=frozenset(NAMES),
     )
-    legal = LegalCells(space, Rules(), random.Random(0))
+    legal = LegalCells(space, Rules().judge, random.Random(0))
     found = legal.mended(space.cell({}))
 
     assert found is not None

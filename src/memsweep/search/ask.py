@@ -11,20 +11,19 @@ import random
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import optuna
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import TrialState
 
 from memsweep.record.study import Study
-
-from ._app import App, Verdict
-from ._legal import LegalCells
-from ._overrides import Parameter
-from ._samplers import GRID, make_sampler, sampler_name
-from ._settings import SweepSettings
-from ._space import Cell, Space
-from ._tell import ENDED, Told
+from memsweep.search.legal import LegalCells
+from memsweep.search.parameter import Parameter
+from memsweep.search.samplers import GRID, make_sampler, sampler_name
+from memsweep.search.space import Cell, Space
+from memsweep.search.tell import ENDED, Told
+from memsweep.search.verdict import Judge, Verdict
 
 _ASKS = 4
 """Proposals that are drawn before a cell is picked without the sampler."""
@@ -62,24 +61,27 @@ class Asker:
 
     Args:
         space: The search space.
-        app: Knows which cells may run.
-        settings: Which sampler.
+        judge: Knows which cells may run.
+        sampler: The sampler's `name` or `_target_`, and what it takes.
+        seed: Where `sampler` has none of its own; also of what is drawn beside it.
         study: Objectives and constraints.
     """
 
-    def __init__(self, space: Space, app: App, settings: SweepSettings, study: Study) -> None:
+    def __init__(
+        self, space: Space, judge: Judge, sampler: Mapping[str, Any], seed: int, study: Study
+    ) -> None:
         self.space = space
-        rng = random.Random(settings.seed)
-        self.legal = LegalCells(space, app, rng)
+        rng = random.Random(seed)
+        self.legal = LegalCells(space, judge, rng)
         self._visited: set[Cell] = set()
         self._names = tuple(study.constraints)
         self._recent: deque[bool] = deque(maxlen=_REMEMBERED)
         self._n_told = 0
         self._told_illegal = 0
-        is_grid = sampler_name(settings.sampler) == GRID
+        is_grid = sampler_name(sampler) == GRID
         self._ordered: Iterator[Cell] | None = self.legal.ordered() if is_grid else None
         self._study = optuna.create_study(
-            sampler=make_sampler(settings.sampler, settings.seed),
+            sampler=make_sampler(sampler, seed),
             directions=[direction.value for direction in study.objectives.values()],
         )
 
@@ -133,7 +135,7 @@ class Asker:
         for parameter in self.space.parameters:
             if parameter.name in drawn:
                 _suggest(trial, parameter)
-        verdict = self.legal.verdict(cell) if space is None else self.legal.app.judge(space.request(cell))
+        verdict = self.legal.verdict(cell) if space is None else self.legal.judge(space.request(cell))
         return self._proposal(cell, trial, verdict, space=space, is_baseline=is_baseline)
 
     def tell(self, proposal: Proposal, told: Told) -> None:

@@ -1,0 +1,1 @@
+"""What to try next: the space, its legal cells, samplers, and what they hear of finished trials."""

@@ -16,7 +16,7 @@ ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help install sweep test test-slow test-all test-previous matrix lint bench lock clean
+.PHONY: help install sweep test test-slow test-all test-previous matrix lint bench bench-replay lock clean
 
 help:  ## List the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -83,6 +83,9 @@ lint: $(STAMP)  ## Check formatting, style and types
 
 bench: $(STAMP)  ## Run the proofs of what is claimed of the measurements, half an hour; see benchmarks/README.md
 	@$(RUN) benchmarks/all.py $(ARGS)
+
+bench-replay: $(STAMP)  ## Search spaces that were measured already with every sampler, and print who needs how many trials
+	@$(RUN) benchmarks/replay/replay.py $(ARGS)
 
 lock:  ## Make requirements.lock anew from pyproject.toml, in a venv of its own
 	rm -rf build/lock

@@ -228,7 +228,7 @@ def _trial_with(
     from memsweep.trial import run as run_module
 
     run: Any = run_module  # its functions are replaced, in this process only
-    build, schedule = run.build, run._schedule
+    build, schedule = run.build, run.schedule_of
 
     def built(request: Any) -> Any:
         if before is not None:
@@ -243,7 +243,7 @@ def _trial_with(
         found.trainer.memory_end = steps.memory_end
         return steps
 
-    run.build, run._schedule = built, scheduled
+    run.build, run.schedule_of = built, scheduled
     return run.run_trial(config, catalogue(), TrialFolder(folder))
 
 

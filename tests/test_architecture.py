@@ -69,7 +69,7 @@ OTHERS: dict[str, set[str]] = {
     "report/wandb_process.py": {"wandb"},
     "report/html.py": {"plotly"},
     "report/support.py": {"packaging"},
-    "search": {"optuna", "numpy"},
+    "search": {"optuna", "numpy", "scipy"},
     "search/grammar.py": {"hydra"},
     "search/mirror.py": {"sqlalchemy"},
     "study": {"numpy", "rich", "yaml"},

@@ -36,7 +36,7 @@ from memsweep.technique.option import BASELINE
 from memsweep.technique.settings import doubly_set
 from memsweep.trial.ending import explanation
 from memsweep.trial.launch import begin_folder, run_isolated
-from memsweep.trial.process import in_trial_process, known_set_ups
+from memsweep.trial.process import in_trial_process, known_rivals, known_set_ups
 from memsweep.units import bytes_text, measure_text
 
 BAD_REQUEST, INTERRUPTED = 2, 130
@@ -90,7 +90,8 @@ def trial(config: DictConfig, techniques: Catalogue) -> dict[str, Any]:
     if in_trial_process():
         from memsweep.trial.run import run_trial  # imports torch
 
-        record = run_trial(trial_config(_plain(config)), techniques, folder, known_set_ups())
+        asked = trial_config(_plain(config))
+        record = run_trial(asked, techniques, folder, known_set_ups(), known_rivals())
         return to_mapping(record.outcome)
     typed = list(HydraConfig.get().overrides.task)
     try:

@@ -1,11 +1,17 @@
-"""Numbers as people read them.  The only place that rounds.
+"""Numbers as people read and type them.  The only place that rounds.
 
-Inside the package bytes are `int`, times are seconds and rates are per second; text is made here.
+Inside the package bytes are `int`, times are seconds and rates are per second; text is made and read here.
 """
 
 from __future__ import annotations
 
+import math
+import re
+
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+_UNIT_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+_LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(min|[smhd])")
 
 
 def bytes_text(n_bytes: float) -> str:
@@ -26,6 +32,30 @@ def seconds_text(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def read_seconds(typed: object, unit: str = "s") -> float:
+    """Return a duration in seconds, as it may be typed: `90`, `"30m"`, `"1.5h"`, `"2 h 5 min"`.
+
+    Args:
+        typed: A number, or lengths with their units (s, m or min, h, d) one after another.
+        unit: Of a number that has none.
+
+    Raises:
+        ValueError: If it is no duration, or not above 0.
+    """
+    text = str(typed).strip()
+    try:
+        seconds = float(text) * _UNIT_SECONDS[unit]
+    except ValueError:
+        lengths, end = [], 0
+        while found := _LENGTH.match(text, end):
+            lengths.append(float(found[1]) * _UNIT_SECONDS[found[2]])
+            end = found.end()
+        seconds = sum(lengths) if end == len(text) else 0.0
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise ValueError(f"must be a duration above 0 such as 90s, 30m, 2h or 1h30m, got {typed!r}")
+    return seconds
 
 
 def rate_text(per_second: float, noun: str = "tokens") -> str:

@@ -13,6 +13,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from memsweep.config.schema import TrialConfig, trial_config
+from memsweep.search.match import read_match
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.compatibility import Circumstances, violations
 from memsweep.technique.yaml_text import read_yaml
@@ -131,11 +132,21 @@ def test_a_budget_is_its_nominal_bytes(conf: Path) -> None:
 
 def test_every_space_names_groups_and_options_that_exist(conf: Path, catalogue: Catalogue) -> None:
     for space in options(conf, "space"):
-        for key, text in read_yaml(conf / "space" / f"{space}.yaml")["params"].items():
+        node = read_yaml(conf / "space" / f"{space}.yaml")
+        for key, text in node["params"].items():
             if key == "technique/*" or not key.startswith("technique/"):
                 continue
             technique = catalogue.techniques[key.removeprefix("technique/")]
             assert set(str(text).split(",")) <= set(technique.options), f"{space}: {key}"
+        demands = [*node.get("when", {}).values(), *node.get("exclude", [])]
+        assert set(node.get("when", {})) <= set(node["params"]), space
+        for key, demand in ((k, v) for pairs in demands for k, v in pairs.items() if k != "because"):
+            named = read_match(demand, of_options=True).named
+            technique = catalogue.techniques[key.removeprefix("technique/")]
+            assert key in node["params"], f"{space}: {key}"
+            assert named, f"{space}: {key}"
+            assert set(named) <= set(technique.options), f"{space}: {key}"
+        assert all(len(str(one["because"])) > 20 for one in node.get("exclude", []))
 
 
 def test_the_default_space_has_dozens_of_legal_set_ups_on_any_machine(

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from memsweep.machine import n_cores
 from memsweep.record.folder import StudyFolder
 from memsweep.record.outcome import Incompatible
-from memsweep.record.trial import TrialResult, read_results
+from memsweep.record.trial import TrialRecord, TrialResult, read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -143,3 +144,64 @@ def test_a_technique_is_one_folder_of_yaml_and_no_python(sweep: Sweep, tmp_path:
     assert [result.choice["label_smoothing"] for result in results] == ["baseline", "soft"], process.stderr
     assert all(result.objectives for result in results)
     assert json.loads(folder.study.read_text())["parameters"]["technique/label_smoothing"]
+
+
+def test_a_dominated_set_up_is_cut_short_with_the_memory_that_it_takes(sweep: Sweep, tmp_path: Path) -> None:
+    arguments = [
+        "trainer=sft",
+        "model.geometry.num_hidden_layers=2,16",
+        "measure.min_passes=6",
+        "measure.max_passes=6",
+        "measure.max_seconds=600",
+        "measure.precision=0.2",
+        "hydra.sweeper.n_trials=2",
+        "tracking=none",
+    ]
+    process, folder, results = sweep(*arguments)
+    page = folder.report.read_text()
+    shutil.rmtree(tmp_path / "outputs")
+    _, _, whole = sweep(*arguments, "hydra.sweeper.cut_short=false")
+
+    assert process.returncode == 0, process.stderr
+    assert [result.outcome.type for result in results] == ["measured", "cut_short"], process.stdout
+    assert [result.outcome.type for result in whole] == ["measured", "measured"]
+    assert [result.number for result in results if result.on_front] == [0]
+    assert "worse than trial 0 beyond noise" in process.stdout
+    assert "worse than trial 0 beyond noise" in page
+    peaks = [one[1].measures["peak_memory_bytes"] for one in (results, whole)]
+    assert peaks[0] == pytest.approx(peaks[1], rel=0.02)
+    assert results[1].seconds["measure"] < whole[1].seconds["measure"]
+
+
+def test_a_set_up_beyond_a_demand_on_memory_is_not_timed(sweep: Sweep) -> None:
+    process, _, results = sweep(
+        "trainer=sft",
+        "technique/micro_batch=baseline,size",
+        "technique/checkpointing=baseline,disabled",
+        "+hydra.sweeper.constraints.small={measure: peak_memory_bytes, at_most: 1e6}",
+        "hydra.sweeper.n_trials=4",
+        "tracking=none",
+    )
+
+    assert process.returncode == 1
+    assert [result.outcome.type for result in results] == ["measured", *["cut_short"] * 3], process.stdout
+    assert all("measure" not in result.seconds for result in results[1:])
+    assert all(result.constraints["small"] > 0 for result in results)
+    assert "no trial meets small; the nearest misses it by" in process.stderr
+
+
+@pytest.mark.skipif(n_cores() < 2, reason="needs a core for each of two slots")
+def test_trials_side_by_side_have_a_core_each_and_share_one_front(sweep: Sweep) -> None:
+    process, folder, results = sweep(
+        "technique/adapter=baseline,lora", "hydra.launcher.slots=2", "tracking=none"
+    )
+    records = [TrialRecord.read(folder.trial(result.number)) for result in results]
+
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "2 trials side by side, each with" in process.stdout
+    assert [result.outcome.type for result in results if not result.objectives] == []
+    assert not any(result.unlike for result in results)
+    assert {record.conditions["share"] for record in records} == {"one of 2 slots"}
+    shares = {tuple(record.facts["lease"]["cores"]) for record in records}
+    assert len(shares) == 2
+    assert {len(share) for share in shares} == {record.facts["threads"] for record in records}

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from memsweep.units import GIB, KIB, MIB, bytes_text, measure_text, rate_text, seconds_text
+from memsweep.units import (
+    GIB,
+    KIB,
+    MIB,
+    bytes_text,
+    measure_text,
+    rate_text,
+    read_seconds,
+    seconds_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +84,38 @@ def test_an_interval_is_told_by_its_longer_arm(
     name: str, value: float, interval: tuple[float, float], expected: str
 ) -> None:
     assert measure_text(name, value, interval) == expected.replace("~", "\N{PLUS-MINUS SIGN}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (90, 90),
+        (0.5, 0.5),
+        ("90", 90),
+        ("45s", 45),
+        ("30m", 1800),
+        ("30 min", 1800),
+        ("2h", 7200),
+        ("1.5h", 5400),
+        ("1h30m", 5400),
+        (" 1d 2h ", 93_600),
+    ],
+)
+def test_a_duration_may_be_typed_with_units(typed: object, expected: float) -> None:
+    assert read_seconds(typed) == expected
+
+
+def test_a_bare_number_is_in_the_unit_that_is_said() -> None:
+    assert read_seconds(2, "h") == 7200
+    assert read_seconds("30m", "h") == 1800
+
+
+@pytest.mark.parametrize("seconds", [1, 59, 60, 200, 3599, 3600, 7500, 90_000])
+def test_a_duration_that_was_told_can_be_typed(seconds: int) -> None:
+    assert read_seconds(seconds_text(seconds)) == pytest.approx(seconds, abs=60 if seconds > 3600 else 0.5)
+
+
+@pytest.mark.parametrize("typed", ["", "soon", "30x", "m", "2h30", "-5", 0, -1, True, "nan", "inf", "1h-5m"])
+def test_what_is_no_duration_is_refused_with_an_example(typed: object) -> None:
+    with pytest.raises(ValueError, match="must be a duration above 0 such as 90s, 30m"):
+        read_seconds(typed)

@@ -41,6 +41,7 @@ def run_sweep(
         *,
         config: Mapping[str, Any] | None = None,
         groups: Mapping[str, Mapping[str, Any]] | None = None,
+        launcher: FakeLauncher | None = None,
         **settings: Any,
     ) -> Outcome:
         """Sweep.
@@ -50,6 +51,7 @@ def run_sweep(
             task: What a job returns.
             config: The app's config; with `groups`, its config groups as {"db/mysql": node}.
             groups: See `config`.
+            launcher: Another one than that which runs a job at a time.
             settings: Of `hydra.sweeper`.
         """
         store = ConfigStore.instance()
@@ -62,7 +64,8 @@ def run_sweep(
         folder = tmp_path / "study"
         values = {"storage": None, "progress": "plain", **settings}
         typed = [f"++hydra.sweeper.{key}={_text(value)}" for key, value in values.items()]
-        launcher = FakeLauncher(task)
+        launcher = launcher or FakeLauncher(task)
+        launcher.task = task
         code = 0
         GlobalHydra.instance().clear()
         hydra = Hydra.create_main_hydra2("app", create_config_search_path(None))

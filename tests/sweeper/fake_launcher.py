@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ class FakeLauncher(Launcher):
         launched: Number and overrides of every job, in their order.
         known: As of the isolated launcher.
         knew: What `known` was, at every call of `launch`.
+        rivals: As of the isolated launcher.
+        held: First number and what `rivals` was, at every call of `launch`.
     """
 
     def __init__(self, task: Task) -> None:
@@ -34,12 +37,15 @@ class FakeLauncher(Launcher):
         self.launched: list[tuple[int, list[str]]] = []
         self.known: Mapping[str, int] = {}
         self.knew: list[dict[str, int]] = []
+        self.rivals: Mapping[int, Any] = {}
+        self.held: list[tuple[int, dict[int, Any]]] = []
 
     def setup(self, **_: Any) -> None:
         """Nothing is needed."""
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
         self.knew.append(dict(self.known))
+        self.held.append((initial_job_idx, dict(self.rivals)))
         return [self._job(number, list(o)) for number, o in enumerate(job_overrides, start=initial_job_idx)]
 
     def _job(self, number: int, overrides: list[str]) -> JobReturn:
@@ -51,6 +57,50 @@ class FakeLauncher(Launcher):
         except Exception as error:
             job.status, job.return_value = JobStatus.FAILED, error
         return job
+
+
+class FakeSlots(FakeLauncher):
+    """The same for several jobs side by side, each in the thread that asks for it.
+
+    Attributes:
+        slots: As of the isolated launcher.
+        running: Numbers of the jobs that run now.
+        most: The most that ever ran at once.
+        together: Every pair of jobs that ran at the same time, the lower number first.
+        interrupted: Set by `interrupt`.
+    """
+
+    def __init__(self, task: Task, slots: int) -> None:
+        super().__init__(task)
+        self.slots = slots
+        self.running: list[int] = []
+        self.most = 0
+        self.together: set[tuple[int, int]] = set()
+        self.interrupted = threading.Event()
+        self._lock = threading.Lock()
+
+    def run(
+        self, overrides: list[str], number: int, known: Mapping[str, int], rivals: Any
+    ) -> tuple[JobReturn, Mapping[str, float]]:
+        with self._lock:
+            self.knew.append(dict(known))
+            self.held.append((number, {number: rivals}))
+            self.together |= {(min(number, one), max(number, one)) for one in self.running}
+            self.running.append(number)
+            self.most = max(self.most, len(self.running))
+        try:
+            return self._job(number, overrides), {"compose": 0.5}
+        finally:
+            with self._lock:
+                self.running.remove(number)
+
+    def sleep(self, seconds: float) -> None:
+        """Let a job take its time; an interrupt ends it."""
+        if self.interrupted.wait(seconds):
+            raise KeyboardInterrupt
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
 
 
 @dataclass

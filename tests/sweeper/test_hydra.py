@@ -8,14 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 import yaml
 from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.test_utils.launcher_common_tests import BatchedSweeperTestSuite
 from hydra.test_utils.test_utils import TSweepRunner, chdir_hydra_root  # noqa: F401, fixtures use them
+
+from memsweep.machine import n_cores
 
 APP = """
 import sys, time
@@ -118,6 +123,17 @@ def test_any_app_is_swept_with_hydras_own_launcher(app: Path) -> None:
     assert "trial 0 x=1 db=mysql: speed 2, size 1, on the front" in done.stdout
 
 
+def test_the_entry_points_are_the_plugins_classes() -> None:
+    """hydra-core==1.4.0rc3 core/plugins.py loads each, and warns of what is no plugin's class."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    points = project["project"]["entry-points"]["hydra.plugins"]
+    found = {name: EntryPoint(name, text, "hydra.plugins").load() for name, text in points.items()}
+
+    assert set(found) == {"pareto", "isolated"}
+    assert issubclass(found["pareto"], Sweeper)
+    assert issubclass(found["isolated"], Launcher)
+
+
 OFFICIAL = """
     storage: null
     study_name: null
@@ -206,6 +222,90 @@ def test_an_interrupt_is_exit_code_130_with_results(app: Path, number: signal.Si
     assert lines[-1]["outcome"]["type"] == "interrupted"
     assert "Traceback" not in stderr
     assert (app / "out" / "report.html").exists()
+
+
+SLOTS = """
+import os, subprocess, time
+import hydra
+
+@hydra.main(version_base="1.3", config_path=".", config_name="config")
+def main(config):
+    began = time.time()
+    subprocess.Popen(["sleep", config.mark], start_new_session=True)  # an orphan of every trial
+    time.sleep(config.long if config.x == 1 else config.short)
+    return {"speed": config.x, "size": config.x, "began": began, "ended": time.time()}
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture
+def slots_app(tmp_path: Path) -> Path:
+    """An app whose first trial takes long and the others a moment, and its command but for the last words."""
+    app = make_app(tmp_path, "{}", TWO)
+    (app / "app.py").write_text(SLOTS)
+    mark = f"100.{os.getpid()}"
+    (app / "config.yaml").write_text(
+        (app / "config.yaml").read_text() + f"mark: '{mark}'\nlong: 4\nshort: 0.3\n"
+    )
+    return app
+
+
+def orphans() -> list[str]:
+    """Return what trials have left behind."""
+    commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in commands.splitlines() if line == f"sleep 100.{os.getpid()}"]
+
+
+two_cores = pytest.mark.skipif(n_cores() < 2, reason="needs a core for each of two slots")
+
+
+@two_cores
+@pytest.mark.slow
+def test_two_slots_do_not_wait_for_each_other(slots_app: Path) -> None:
+    done = run(slots_app, "hydra/launcher=isolated", "hydra.launcher.slots=2", "x=range(1,6)")
+    lines = map(json.loads, (slots_app / "out" / "results.jsonl").read_text().splitlines())
+    measures = {line["number"]: line["measures"] for line in lines}
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(measures) == [0, 1, 2, 3, 4]
+    assert measures[1]["ended"] < measures[0]["ended"]
+    assert measures[2]["began"] < measures[3]["began"] < measures[0]["ended"]
+    assert orphans() == []
+
+
+@two_cores
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_every_slot_and_leaves_no_process(slots_app: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "app.py", "-m", "hydra.sweep.dir=out", "hydra.sweeper.storage=null"]
+    command += ["hydra/launcher=isolated", "hydra.launcher.slots=2", "x=range(1,9)", "long=60", "short=60"]
+    process = subprocess.Popen(command, cwd=slots_app, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while len(orphans()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, number)
+    _, stderr = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in (slots_app / "out" / "results.jsonl").read_text().splitlines()]
+
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert [(line["number"], line["outcome"]["type"]) for line in lines] == [
+        (0, "interrupted"),
+        (1, "interrupted"),
+    ]
+    assert orphans() == []
+
+
+@pytest.mark.slow
+def test_too_many_slots_are_exit_code_2_and_no_traceback(slots_app: Path) -> None:
+    done = run(slots_app, "hydra/launcher=isolated", "hydra.launcher.slots=4096", "x=range(1,6)")
+
+    assert done.returncode == 2
+    assert "hydra.launcher.slots=4096 needs a core for each trial" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (slots_app / "out" / "results.jsonl").exists()
 
 
 @pytest.mark.slow

@@ -25,8 +25,12 @@ from hydra.test_utils.launcher_common_tests import IntegrationTestSuite, Launche
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
+from memsweep.errors import ConfigError
+from memsweep.machine import n_cores
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import Crashed, Phase, TimedOut
+from memsweep.record.rivals import Rivals
+from memsweep.record.study import Direction
 from memsweep.record.trial import TrialRecord
 
 
@@ -146,10 +150,10 @@ def test_phases_are_passed_on(make: Make) -> None:
         report_phase(Phase.BUILD)
 
     launcher, heard = make(task), []
-    launcher.on_phase = heard.append
-    launch_one(launcher)
+    launcher.on_phase = lambda number, phase: heard.append((number, phase))
+    launch_one(launcher, number=7)
 
-    assert heard == [Phase.BUILD]
+    assert heard == [(7, Phase.BUILD)]
     assert {"compose", "start", "build", "total"} <= launcher.seconds.keys()
 
 
@@ -163,6 +167,104 @@ def test_a_trial_learns_which_set_ups_are_known(make: Make) -> None:
     launcher.known = {"96e34f6b5ee76c05": 3}
 
     assert launch_one(launcher).return_value == {"96e34f6b5ee76c05": 3}
+
+
+def test_a_trial_learns_its_rivals_by_its_number(make: Make) -> None:
+    def task(_: DictConfig) -> Any:
+        from memsweep.trial.process import known_rivals
+
+        return known_rivals()
+
+    own = Rivals(objectives={"speed": Direction.MAXIMIZE})
+    launcher = make(task)
+    launcher.rivals = {0: own, 1: None}
+
+    assert launch_one(launcher).return_value == own
+
+
+two_cores = pytest.mark.skipif(n_cores() < 2, reason="needs a core for each of two slots")
+
+
+def share(_: DictConfig) -> tuple[list[int], dict[str, str | None], float]:
+    """Return what a job has of the machine, and when it began."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+    began = time.monotonic()
+    time.sleep(1.0)
+    return sorted(os.sched_getaffinity(0)), {name: os.environ.get(name) for name in names}, began
+
+
+class TestSlots:
+    @two_cores
+    def test_jobs_side_by_side_have_cores_of_their_own(
+        self, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            monkeypatch.delenv(name, raising=False)
+        jobs = make(share, "hydra.launcher.slots=2").launch([["x=1"], ["x=2"]], 0)
+        (cores, variables, began), (others, other_variables, other_began) = (j.return_value for j in jobs)
+
+        assert abs(began - other_began) < 1.0
+        assert len(cores) == len(others) == n_cores() // 2
+        assert not set(cores) & set(others)
+        assert variables == other_variables
+        assert variables["OMP_NUM_THREADS"] == variables["MKL_NUM_THREADS"] == str(len(cores))
+
+    @two_cores
+    def test_jobs_side_by_side_see_devices_of_their_own(
+        self, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-a")
+        jobs = make(share, "hydra.launcher.slots=2").launch([["x=1"], ["x=2"], ["x=3"]], 0)
+        seen = [job.return_value[1]["CUDA_VISIBLE_DEVICES"] for job in jobs]
+
+        assert set(seen[:2]) == {"3", "GPU-a"}
+        assert seen[2] in ("3", "GPU-a")
+
+    @two_cores
+    def test_a_device_that_the_launcher_is_given_is_shared_out_and_not_lost(self, make: Make) -> None:
+        given = "+hydra.launcher.environment.CUDA_VISIBLE_DEVICES='1,2'"
+        jobs = make(share, "hydra.launcher.slots=2", given).launch([["x=1"], ["x=2"]], 0)
+
+        assert {job.return_value[1]["CUDA_VISIBLE_DEVICES"] for job in jobs} == {"1", "2"}
+
+    def test_alone_a_job_has_all_that_there_is(self, make: Make) -> None:
+        cores, variables, _ = launch_one(make(share)).return_value
+
+        assert cores == sorted(os.sched_getaffinity(0))
+        assert variables["OMP_NUM_THREADS"] == os.environ.get("OMP_NUM_THREADS")
+
+    @pytest.mark.parametrize(
+        ("slots", "message"),
+        [("4096", "needs a core for each trial"), ("0", "hydra.launcher.slots must be at least 1, got 0")],
+    )
+    def test_slots_that_cannot_be_had_are_refused_before_anything_starts(
+        self, make: Make, slots: str, message: str
+    ) -> None:
+        launcher = make(lambda _: 1, f"hydra.launcher.slots={slots}")
+
+        with pytest.raises(ConfigError, match=message):
+            launcher.prepare(["x=1"])
+        with pytest.raises(ConfigError, match=message):
+            launcher.launch([["x=1"]], 0)
+
+    @two_cores
+    def test_more_slots_than_devices_are_refused(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+
+        with pytest.raises(ConfigError, match="needs a device for each trial, and 1 can be seen: 0"):
+            make(lambda _: 1, "hydra.launcher.slots=2").prepare(["x=1"])
+
+    @two_cores
+    def test_a_job_that_fails_leaves_its_slot_to_others(self, make: Make) -> None:
+        def task(config: DictConfig) -> int:
+            if config.x % 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return int(config.x)
+
+        jobs = make(task, "hydra.launcher.slots=2").launch([[f"x={x}"] for x in range(6)], 0)
+
+        assert [job.status for job in jobs] == [JobStatus.COMPLETED, JobStatus.FAILED] * 3
+        assert [job.return_value for job in jobs[::2]] == [0, 2, 4]
 
 
 APP = """

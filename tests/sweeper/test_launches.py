@@ -114,3 +114,32 @@ def test_ctrl_c_in_another_try_loses_nothing_that_has_ended(
 
     assert outcome.exit_code == 130
     assert [result.outcome.type for result in outcome.results] == ["measured", "interrupted", "measured"]
+
+
+def test_a_trial_knows_its_own_rivals_and_the_baseline_has_none(run_sweep: Run, technique_app: Path) -> None:
+    def task(_: int, values: Mapping[str, Any]) -> dict[str, float]:
+        return {"speed": 2.0 if values["technique/adapter"] != "baseline" else 1.0, "size": 1.0}
+
+    outcome = run_sweep(["technique/adapter=baseline,lora,ia3"], task, sampler="grid")
+    held = [mapping[number] for number, mapping in outcome.launcher.held]
+
+    assert held[0] is None
+    assert [rival.number for rival in held[2].best] == [1]
+    assert held[2].objectives == outcome.study.objectives
+
+
+def test_a_launcher_is_told_of_no_rivals_where_every_trial_is_measured_to_its_end(run_sweep: Run) -> None:
+    outcome = run_sweep(
+        ["x=range(0,4)"], lambda *_: 1.0, config={"x": 0}, cut_short=False, direction="minimize"
+    )
+
+    assert [mapping for _, mapping in outcome.launcher.held] == [{n: None} for n in range(4)]
+
+
+def test_a_repeat_has_no_rivals(run_sweep: Run) -> None:
+    outcome = run_sweep(["x=range(0,3)"], lambda *_: 1.0, config={"x": 0}, repeats=2, direction="minimize")
+    by_number: dict[int, list[bool]] = {}
+    for number, mapping in outcome.launcher.held:
+        by_number.setdefault(number, []).append(mapping[number] is None)
+
+    assert by_number == {0: [True, True], 1: [False, True], 2: [False, True]}

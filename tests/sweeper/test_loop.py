@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hydra.errors import ConfigCompositionException
 from memsweep.config.store import register
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import (
+    CutShort,
     Incompatible,
     Measured,
     NotInForce,
@@ -572,3 +574,143 @@ def test_effective_set_ups_are_told_to_a_launcher_that_asks(run_sweep: Run) -> N
     assert outcome.results[2].reused_from == 1
     assert outcome.results[2].objectives == outcome.results[1].objectives
     assert outcome.results[1].effective_hash == outcome.results[2].effective_hash == "hash 1"
+
+
+def test_the_first_crash_ends_the_study_where_that_was_asked_for(run_sweep: Run) -> None:
+    def task(number: int, values: Mapping[str, Any]) -> Any:
+        if number == 2:
+            raise ValueError("never")
+        return measure(number, values)
+
+    outcome = run_sweep(["x=range(0,9)"], task, config=PLAIN, fail_fast=True, **TWO)
+
+    assert len(outcome.overrides) == 3
+    assert (outcome.study.ended or "").startswith("fail_fast: trial 2 crashed")
+    assert outcome.exit_code == 1
+
+
+def test_a_front_at_rest_ends_the_study_well(run_sweep: Run) -> None:
+    outcome = run_sweep(
+        ["x=range(0,50)"], lambda *_: {"speed": 1.0, "size": 1.0}, config=PLAIN, stagnation=5, **TWO
+    )
+
+    assert len(outcome.overrides) == 6
+    assert outcome.study.ended == "stagnation: 5 trials in a row have grown the front by 0.00%"
+    assert outcome.exit_code == 0
+
+
+def test_a_study_out_of_time_ends_well_with_what_it_has(run_sweep: Run) -> None:
+    def task(number: int, values: Mapping[str, Any]) -> Any:
+        time.sleep(0.1)
+        return measure(number, values)
+
+    outcome = run_sweep(["x=range(0,50)"], task, config=PLAIN, n_trials=50, max_seconds=0.6, **TWO)
+
+    assert 0 < len(outcome.overrides) < 6
+    assert (outcome.study.ended or "").startswith("max_seconds: ")
+    assert outcome.exit_code == 0
+
+
+def test_device_time_is_that_of_every_run(run_sweep: Run) -> None:
+    def task(number: int, values: Mapping[str, Any]) -> Any:
+        time.sleep(0.1)
+        return measure(number, values)
+
+    limit = '"0.6s"'
+    outcome = run_sweep(
+        ["x=range(0,50)"], task, config=PLAIN, n_trials=50, repeats=2, max_device_hours=limit, **TWO
+    )
+
+    assert 0 < len(outcome.launcher.launched) < 6
+    assert (outcome.study.ended or "").startswith("max_device_hours: ")
+
+
+def test_time_is_kept_for_measuring_the_front_again(run_sweep: Run) -> None:
+    def task(number: int, values: Mapping[str, Any]) -> float:
+        time.sleep(0.1)
+        return float(values["x"])
+
+    outcome = run_sweep(["x=range(0,50)"], task, config=PLAIN, n_trials=50, front_repeats=2, max_seconds=1.0)
+
+    assert (outcome.study.ended or "").startswith("max_seconds: ")
+    assert sum(len(result.repeats) for result in outcome.results if result.on_front) >= 1
+
+
+def test_a_trial_cut_short_counts_and_is_shown_with_its_reason(run_sweep: Run) -> None:
+    short = CutShort(reason="worse than trial 0 beyond noise", measures={"speed": -5.0, "size": 9.0})
+
+    def task(number: int, values: Mapping[str, Any]) -> Any:
+        return to_mapping(short) if number == 1 else measure(number, values)
+
+    outcome = run_sweep(["x=range(0,9)"], task, config=PLAIN, n_trials=3, **TWO)
+    row = outcome.results[1]
+
+    assert len(outcome.overrides) == 3
+    assert not row.on_front
+    assert not row.objectives
+    assert row.measures == {"speed": -5.0, "size": 9.0}
+    assert "cut short, worse than trial 0 beyond noise" in outcome.stdout
+    assert "1 cut short" in outcome.stdout
+    assert outcome.exit_code == 0
+
+
+def test_a_trial_cut_short_says_by_how_much_it_misses_a_demand(run_sweep: Run) -> None:
+    short = CutShort(reason="a test", measures={"size": 9.0})
+    outcome = run_sweep(
+        ["x=1,2,3"],
+        lambda *_: to_mapping(short),
+        config=PLAIN,
+        constraints={"small": {"measure": "size", "at_most": 4}},
+        **TWO,
+    )
+
+    assert {result.constraints["small"] for result in outcome.results} == {5.0}
+    assert not any(result.feasible for result in outcome.results)
+    assert "no trial meets small; the nearest misses it by 5" in outcome.stderr
+    assert outcome.exit_code == 1
+
+
+def test_a_dry_run_says_what_would_end_the_study(run_sweep: Run, technique_app: Path) -> None:
+    rules = {"n_trials": 9, "max_seconds": "30m", "stagnation": 4, "max_failures": 1, "fail_fast": False}
+    outcome = run_sweep([], lambda *_: 1.0, dry_run=True, **rules)
+
+    assert (
+        "ends after 9 trials, 30 min 0 s, 4 trials in a row that do not grow the front by 0.10% or "
+        "more than 1 failure" in outcome.stdout
+    )
+    assert "trials that cannot come onto the front are cut short" in outcome.stdout
+
+
+def ladder_measure(_: int, given: Mapping[str, Any]) -> dict[str, float]:
+    """Speed and size of what a trial of `technique_app` chooses."""
+    adapter, packing = given["technique/adapter"], given["technique/packing"]
+    speed = {"baseline": 1.0, "lora": 2.0, "ia3": 1.5}[adapter] * (1.0 if packing == "baseline" else 3.0)
+    four_bit = given["technique/quantization"] == "nf4"
+    return {"speed": speed * (0.9 if four_bit else 1.0), "size": 1.0 if four_bit else 4.0}
+
+
+def chosen_by(outcome: Outcome) -> list[dict[str, str]]:
+    """Return what each trial chose that is no baseline, in the order they ran."""
+    return [
+        {technique: option for technique, option in result.choice.items() if option != "baseline"}
+        for result in outcome.results
+        if result.reused_from is None
+    ]
+
+
+def test_the_ladder_has_the_last_trials_and_explains_the_best(run_sweep: Run, technique_app: Path) -> None:
+    outcome = run_sweep([], ladder_measure, n_trials=9, ladder_share=0.5, seed=3)
+    tried = chosen_by(outcome)
+    best = max(outcome.results, key=lambda result: result.objectives["speed"] / result.objectives["size"])
+    top = {name: option for name, option in best.choice.items() if option != "baseline"}
+
+    assert len(tried) == 9
+    assert top["quantization"] == "nf4"
+    assert {"adapter": top["adapter"]} in tried
+    assert {"adapter": top["adapter"], "packing": top["packing"]} in tried
+
+
+def test_a_study_may_begin_with_the_options_alone(run_sweep: Run, technique_app: Path) -> None:
+    tried = chosen_by(run_sweep([], ladder_measure, n_trials=6, ladder="first"))
+
+    assert tried[:4] == [{}, {"adapter": "ia3"}, {"adapter": "lora"}, {"packing": "again"}]

@@ -89,3 +89,29 @@ def test_storage_is_in_the_studys_folder_unless_it_is_elsewhere_or_nowhere() -> 
 def test_a_name_that_could_leave_the_folder_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="study_name must be"):
         check_name(name)
+
+
+def test_durations_are_typed_as_numbers_or_with_units() -> None:
+    typed = settings(max_seconds="1h30m", max_device_hours=2).stop
+
+    assert (typed.max_seconds, typed.max_device_hours) == (5400, 2)
+    assert settings(max_device_hours="30m").stop.max_device_hours == 0.5
+    assert settings().stop.max_seconds is None
+
+
+def test_stop_rules_that_cannot_be_meant_are_refused_all_at_once() -> None:
+    wrong = {
+        "max_seconds": "soon",
+        "max_device_hours": -1,
+        "stagnation": 0,
+        "stagnation_tolerance": float("nan"),
+        "max_failures": -1,
+        "max_failure_rate": 2,
+    }
+    with pytest.raises(ConfigError) as error:
+        settings(**wrong)
+    message = str(error.value)
+
+    assert message.count("hydra.sweeper.") == len(wrong)
+    assert "hydra.sweeper.max_seconds must be a duration above 0 such as 90s, 30m" in message
+    assert "hydra.sweeper.stagnation must be at least 1, got 0" in message

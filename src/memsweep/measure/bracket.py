@@ -49,6 +49,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         ready: Called when all is prepared, before the first step; returns what counts.
         settling: Called when memory is known; what it returns is entered for the settling block.
         measuring: Called when the timed windows begin.
+        timed: Called after each window that others are to follow; what it raises ends the training.
         clock: Returns seconds.
     """
 
@@ -60,10 +61,11 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         ready: Callable[[], Meter],
         settling: Callable[[], AbstractContextManager[object]],
         measuring: Callable[[], None],
+        timed: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._schedule, self._steady, self._memory, self._clock = schedule, steady, memory, clock
-        self._ready, self._settling, self._measuring = ready, settling, measuring
+        self._ready, self._settling, self._measuring, self._timed = ready, settling, measuring, timed
         self._during_settling = ExitStack()
         self._meter: Meter | None = None
         self._edge: tuple[float, Reading] | None = None
@@ -162,4 +164,6 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
             is_enough = self._steady.add(Window(now - before, reading - read))
             self.is_complete = is_enough or step == self._schedule.last_edge
             control.should_training_stop = self.is_complete
+            if not self.is_complete:
+                self._timed()
         self._edge = now, reading

@@ -107,6 +107,16 @@ class SteadyState:
         return spent or self.is_settled
 
     @property
+    def is_warm(self) -> bool:
+        """Whether warm-up has ended: two windows in a row have agreed."""
+        return self._first is not None
+
+    @property
+    def n_left(self) -> int:
+        """How many windows may follow at most, seconds aside."""
+        return max(0, self._max - len(self.windows))
+
+    @property
     def is_settled(self) -> bool:
         """Whether the rate is known as well as was asked."""
         if self._first is None or len(self.measured) < self._min:

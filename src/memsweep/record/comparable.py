@@ -1,8 +1,14 @@
-"""Which figures may be compared: those of the same versions, the same machine and the same data."""
+"""Which figures may be compared, and how closely: those of the same versions, machine and data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+MEMORY_SPREAD = 0.01
+"""Half the spread of resident memory among identical trials, as a share: they lay within 2 % of each other.
+
+It stands in where a trial was run once, since a peak is one number a run and shows no spread of its own.
+"""
 
 
 def differences(own: Mapping[str, str], others: Mapping[str, str], whose: str) -> tuple[str, ...]:

@@ -124,19 +124,26 @@ class CutShort:
     """A rule stopped the trial early.
 
     Attributes:
-        reason: The rule, and what fulfilled it.
-        measures: What was measured until then.
+        reason: The rule, a colon, and the figures that fulfilled it.
+        measures: What was measured until then: peaks that might have grown, rates over fewer passes.
+        remarks: What a reader must know before believing the figures, one sentence each.
     """
 
     type: ClassVar[str] = "cut_short"
     exit_code: ClassVar[int] = 0
     reason: str
     measures: Mapping[str, float]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """The reason without the figures."""
+        return f"cut short, {self.reason.partition(': ')[0]}"
 
     @property
     def text(self) -> str:
         """One line for a person."""
-        return f"cut short: {self.reason}"
+        return f"cut short, {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

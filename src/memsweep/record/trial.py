@@ -87,7 +87,8 @@ class TrialResult:
         objectives: Name to value, the median over its runs once there are several; empty unless measured or
             reused.
         measures: Name to value, of the first run; empty unless something was measured.
-        constraints: Name to violation of the median: feasible when <= 0; empty unless measured or reused.
+        constraints: Name to violation of the median: feasible when <= 0; of a trial that was cut short those
+            that are known; else empty unless measured or reused.
         feasible: Measured (or reused), every constraint holds, and there are no `objections`.
         on_front: Feasible, and no other feasible trial dominates it.
         requested_hash: Hash of what was asked for.
@@ -96,7 +97,8 @@ class TrialResult:
         reused_from: Number of the trial whose measures these are; None when its own.
         seconds: Seconds by phase, and `total`.
         versions: Package to version.
-        program: What repeats it, after `python`: the script that the study ran.
+        program: What repeats it, after `python`, quoted as for a shell: the script that the study ran, and
+            what must be typed with it whatever the trial.
         conditions: What must be alike, beside the versions, for figures to be compared.
         repeats: How each further run of the same ended, in their order.
         unlike: How its conditions or versions differ from those of the study's first measured trial, one
@@ -199,7 +201,7 @@ class TrialResult:
             # A technique is at its baseline unless a preset says otherwise.
             if has_preset or not (override.startswith("technique/") and override.endswith("=baseline"))
         ]
-        return shlex.join(["python", self.program, *said])
+        return f"python {self.program} {shlex.join(said)}".rstrip()
 
 
 def read_results(path: Path) -> tuple[TrialResult, ...]:

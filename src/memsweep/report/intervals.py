@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import mean, median, stdev
 
+from memsweep.record.comparable import MEMORY_SPREAD
 from memsweep.record.outcome import Measured
 from memsweep.record.trial import TrialResult
 from memsweep.student import t_quantile_95
 
 Interval = tuple[float, float]
 """The lowest and the highest value that a measure may have, with 95 % confidence."""
-
-MEMORY_SPREAD = 0.01
-"""Half the spread of resident memory among identical trials, as a share: they lay within 2 % of each other.
-
-It stands in where a trial was run once, since a peak is one number a run and shows no spread of its own.
-"""
 
 
 def n_runs(result: TrialResult) -> int:

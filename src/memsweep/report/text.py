@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from memsweep.record.outcome import CutShort
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import Findings, find
@@ -155,12 +156,18 @@ def outcome_line(findings: Findings) -> str:
 
 def refusal_lines(findings: Findings) -> list[str]:
     """Return why trials have no figures, or miss a demand: one line a reason, the most frequent first."""
-    by_reason: dict[str, list[int]] = {}
+    by_reason: dict[str, list[TrialResult]] = {}
     for result in findings.results:
         if not result.feasible and result.reused_from is None:
-            by_reason.setdefault(reason_text(result, findings.study), []).append(result.number)
-    ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[1]))
-    lines = [f"{_numbers_text(numbers)}: {reason}" for reason, numbers in ordered[:SHOWN_REASONS]]
+            outcome = result.outcome
+            # Where several fell to one rule, or one rival, their figures are left to the report.
+            reason = outcome.rule if isinstance(outcome, CutShort) else reason_text(result, findings.study)
+            by_reason.setdefault(reason, []).append(result)
+    ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[1][0].number))
+    lines = []
+    for reason, results in ordered[:SHOWN_REASONS]:
+        said = reason if results[1:] else reason_text(results[0], findings.study)
+        lines.append(f"{_numbers_text([result.number for result in results])}: {said}")
     if len(ordered) > SHOWN_REASONS:
         lines.append(f"and {len(ordered) - SHOWN_REASONS} more reasons: see the report")
     return lines

@@ -18,10 +18,13 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import TrialState
 
 from memsweep.record.study import Study
+from memsweep.search.candidates import LegalCandidates
 from memsweep.search.legal import LegalCells
 from memsweep.search.parameter import Parameter
 from memsweep.search.samplers import GRID, make_sampler, sampler_name
 from memsweep.search.space import Cell, Space
+from memsweep.search.structured.beliefs import Prior
+from memsweep.search.structured.history import KNOWN, SECONDS
 from memsweep.search.tell import ENDED, Told
 from memsweep.search.verdict import Judge, Verdict
 
@@ -65,10 +68,17 @@ class Asker:
         sampler: The sampler's `name` or `_target_`, and what it takes.
         seed: Where `sampler` has none of its own; also of what is drawn beside it.
         study: Objectives and constraints.
+        prior: Predictions for a sampler that can use them; None for none.
     """
 
     def __init__(
-        self, space: Space, judge: Judge, sampler: Mapping[str, Any], seed: int, study: Study
+        self,
+        space: Space,
+        judge: Judge,
+        sampler: Mapping[str, Any],
+        seed: int,
+        study: Study,
+        prior: Prior | None = None,
     ) -> None:
         self.space = space
         rng = random.Random(seed)
@@ -78,10 +88,11 @@ class Asker:
         self._recent: deque[bool] = deque(maxlen=_REMEMBERED)
         self._n_told = 0
         self._told_illegal = 0
+        self._candidates = LegalCandidates(space, self.legal, rng)
         is_grid = sampler_name(sampler) == GRID
         self._ordered: Iterator[Cell] | None = self.legal.ordered() if is_grid else None
         self._study = optuna.create_study(
-            sampler=make_sampler(sampler, seed),
+            sampler=make_sampler(sampler, seed, self._candidates, prior),
             directions=[direction.value for direction in study.objectives.values()],
         )
 
@@ -90,6 +101,14 @@ class Asker:
         """How many legal cells have not been proposed; None where they are not listed."""
         listed = self.legal.listed()
         return None if listed is None else sum(cell not in self._visited for cell in listed)
+
+    def is_legal(self, cell: Cell) -> bool:
+        """Tell whether a cell breaks no rule."""
+        return not self.legal.verdict(cell).violations
+
+    def is_tried(self, cell: Cell) -> bool:
+        """Tell whether a cell has been proposed."""
+        return cell in self._visited
 
     def propose(self, worst: list[float]) -> Proposal | None:
         """Return the next trial; None when there is none that has not been proposed.
@@ -145,6 +164,9 @@ class Asker:
             return
         for name, violation in told.constraints.items():
             proposal.trial.set_constraint(name, violation)
+        proposal.trial.set_user_attr(KNOWN, told.known)
+        if told.seconds:
+            proposal.trial.set_user_attr(SECONDS, told.seconds)
         self._study.tell(proposal.trial, list(told.values or ()))
         self._n_told += 1
 
@@ -160,6 +182,7 @@ class Asker:
         used = space or self.space
         if space is None:
             self._visited.add(cell)
+            self._candidates.took(cell, verdict)
         labels = used.labels(cell)
         inside = {name: label for name, label in labels.items() if label is not None and name in trial.params}
         return Proposal(

@@ -25,6 +25,7 @@ COUNTED = 50_000
 """Cells that a dry run lists."""
 
 _NEIGHBOURS = 100
+_TRIED, _SHARE = 50, 0.1  # a walk begins when of so many cells fewer than this share are legal
 _GOT = re.compile(r", got [^:]*")
 
 
@@ -58,7 +59,7 @@ class LegalCells:
         first = self._space.labels(self._space.cell({}))
         found: dict[str, None] = {}
         for parameter in self._space.parameters:
-            for label in parameter.labels if parameter.parent is None else ():
+            for label in () if parameter.conditions else parameter.labels:
                 verdict = self.verdict(self._space.cell({**first, parameter.name: label}))
                 found.update(dict.fromkeys(_GOT.sub("", sentence) for sentence in verdict.violations))
         return list(found)
@@ -95,16 +96,44 @@ class LegalCells:
         if current is None:
             return None
         labels, asked = self._space.labels(current), self._space.labels(wanted)
-        roots = [parameter for parameter in self._space.parameters if parameter.parent is None]
+        roots = [parameter for parameter in self._space.parameters if not parameter.conditions]
         # Twice: what one asks for may be legal only once another's has been added.
         for parameter in [*self._rng.sample(roots, len(roots)), *roots]:
-            family = {parameter.name, *(p.name for p in self._space.parameters if p.parent == parameter.name)}
+            family = {one.name for one in self._space.family(parameter)}
             if all(labels[name] == asked[name] for name in family):
                 continue
             candidate = self._space.cell({**labels, **{name: asked[name] for name in family}})
             if not self.verdict(candidate).violations:
                 labels = self._space.labels(candidate)
         return self._space.cell(labels)
+
+    def drawn(self, n_cells: int) -> Iterator[Cell]:
+        """Yield legal cells drawn at random, up to `n_cells`, of which some may be the same.
+
+        Where hardly a cell drawn at random is legal, they are a random walk over legal cells.
+        """
+        n_legal = 0
+        for n_drawn in range(n_cells):
+            if n_drawn >= _TRIED and n_legal < _SHARE * n_drawn:
+                yield from self._walked(n_cells - n_drawn)
+                return
+            cell = self._space.random_cell(self._rng)
+            if not self.verdict(cell).violations:
+                n_legal += 1
+                yield cell
+
+    def _walked(self, n_cells: int) -> Iterator[Cell]:
+        cell = self.mended(self._space.random_cell(self._rng))
+        if cell is None:
+            return
+        for _ in range(n_cells):
+            labels = self._space.labels(cell)
+            for parameter in self._rng.sample(self._space.parameters, min(2, len(self._space.parameters))):
+                labels[parameter.name] = self._space.random_label(parameter, self._rng)
+            step = self._space.cell(labels)
+            if not self.verdict(step).violations:
+                cell = step
+                yield cell
 
     def _mended_near(self, wanted: Cell, visited: Collection[Cell]) -> Cell | None:
         found = self.mended(wanted)

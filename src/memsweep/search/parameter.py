@@ -8,6 +8,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from memsweep.search.grammar import read_value
+from memsweep.search.match import Match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,35 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A demand on another parameter.
+
+    Attributes:
+        parent: Name of that parameter.
+        among: Its labels that meet the demand.
+        match: What decides of labels that the parameter does not list, as of an interval's; None: none of
+            them meets it.
+    """
+
+    parent: str
+    among: frozenset[str] = frozenset()
+    match: Match | None = None
+
+    def holds(self, label: str | None) -> bool:
+        """Tell whether a label of the parent meets it; None, a parent that does not exist, never does."""
+        if label is None:
+            return False
+        return label in self.among or (self.match is not None and self.match.holds(read_value(label)))
+
+    @property
+    def text(self) -> str:
+        """The demand in words."""
+        if self.among:
+            return f"{self.parent}={' or '.join(sorted(self.among))}"
+        return f"{self.parent}=nothing" if self.match is None else self.match.text(self.parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """A key whose value is searched.
 
@@ -36,9 +66,7 @@ class Parameter:
         distribution: What the sampler draws from.
         labels: Every value as override text, in the order typed; empty for an interval.
         values: What Hydra reads in each label.
-        parent: Name of the parameter that must have one of `among` for this one to exist; None if it
-            always does.
-        among: Labels of `parent`.
+        conditions: What must hold for it to exist, all of it; empty if it always does.
     """
 
     name: str
@@ -47,8 +75,7 @@ class Parameter:
     distribution: BaseDistribution
     labels: tuple[str, ...]
     values: tuple[Any, ...]
-    parent: str | None = None
-    among: frozenset[str] = frozenset()
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def first(self) -> str:

@@ -1,7 +1,8 @@
-"""Which samplers there are: name to Optuna's class, with the arguments it takes and those it is given.
+"""Which samplers there are: name to class, with the arguments it takes and those it is given.
 
-To add one, add a row here and its name in config.py.  `grid` is no sampler of Optuna's: the loop lists the
-space itself (`ask.py`), because Optuna's stops a study by raising.
+To add one, add a row here and its name in config.py.  `grid` is no sampler of Optuna's: the space is listed
+in its order (`ask.py`), because Optuna's stops a study by raising.  `auto` is `structured`, which needed the
+fewest trials of all in benchmarks/replay, and tries every cell of a space that is no larger than n_trials.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from optuna import samplers
 from optuna.exceptions import ExperimentalWarning
 
 from memsweep.errors import ConfigError
+from memsweep.search.structured.beliefs import Prior
+from memsweep.search.structured.sampler import Candidates, StructuredSampler
 
-GRID = "grid"
+AUTO, GRID, STRUCTURED = "auto", "grid", "structured"
 _PREFIX = "optuna.samplers."
 
 
@@ -42,6 +45,7 @@ class _Row:
 _TPE = {"multivariate": True, "group": True, "constant_liar": True, "warn_independent_sampling": False}
 
 _SAMPLERS: Mapping[str, _Row] = {
+    STRUCTURED: _Row(kind=StructuredSampler),
     "tpe": _Row(kind=samplers.TPESampler, arguments=_TPE),
     "nsgaii": _Row(kind=samplers.NSGAIISampler, arguments={"population_size": 16}),
     "nsgaiii": _Row(kind=samplers.NSGAIIISampler, arguments={"population_size": 16}),
@@ -62,6 +66,7 @@ _SAMPLERS: Mapping[str, _Row] = {
 _NOT_DATA = frozenset(
     {
         "after_trial_strategy",
+        "candidates",
         "child_generation_strategy",
         "constraints_func",
         "crossover",
@@ -69,6 +74,7 @@ _NOT_DATA = frozenset(
         "gamma",
         "independent_sampler",
         "mutation",
+        "prior",
         "reference_points",
         "weights",
     }
@@ -76,7 +82,7 @@ _NOT_DATA = frozenset(
 
 
 def sampler_name(asked: Mapping[str, Any]) -> str:
-    """Return the name of the sampler asked for.
+    """Return the name of the sampler asked for; for `auto`, of the one that it stands for.
 
     Args:
         asked: `name`, or `_target_` as the official plugin's files have it, and arguments.
@@ -88,19 +94,23 @@ def sampler_name(asked: Mapping[str, Any]) -> str:
     names = {f"{_PREFIX}{row.kind.__name__}": name for name, row in _SAMPLERS.items()}
     names[f"{_PREFIX}GridSampler"] = names[f"{_PREFIX}BruteForceSampler"] = GRID
     name = str(asked.get("name")) if target is None else names.get(str(target), str(target))
-    if name != GRID and name not in _SAMPLERS:
+    if name not in (AUTO, GRID) and name not in _SAMPLERS:
         raise ConfigError(
-            f"hydra.sweeper.sampler must be one of {', '.join([*_SAMPLERS, GRID])}, got {name!r}"
+            f"hydra.sweeper.sampler must be one of {', '.join([AUTO, *_SAMPLERS, GRID])}, got {name!r}"
         )
-    return name
+    return STRUCTURED if name == AUTO else name
 
 
-def make_sampler(asked: Mapping[str, Any], seed: int) -> samplers.BaseSampler:
+def make_sampler(
+    asked: Mapping[str, Any], seed: int, candidates: Candidates, prior: Prior | None = None
+) -> samplers.BaseSampler:
     """Return the sampler asked for; for `grid` a random one, which is never used.
 
     Args:
         asked: As for `sampler_name`.
         seed: Where `asked` has no seed of its own.
+        candidates: What `structured` chooses among.
+        prior: Predictions that `structured` corrects; None for none.
 
     Raises:
         ConfigError: If the sampler, or an argument of it, is not on offer.
@@ -129,6 +139,8 @@ def make_sampler(asked: Mapping[str, Any], seed: int) -> samplers.BaseSampler:
         warnings.simplefilter("ignore", ExperimentalWarning)
         warnings.simplefilter("ignore", FutureWarning)
         try:
+            if name == STRUCTURED:
+                given |= {"candidates": candidates, "prior": prior}
             return row.kind(**{**row.arguments, **given})
         except (TypeError, ValueError) as error:
             raise ConfigError(f"hydra.sweeper.sampler={name}: {error}") from error

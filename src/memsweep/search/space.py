@@ -6,12 +6,14 @@ those that do not.
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memsweep.search.parameter import Fixed, Parameter
+from memsweep.search.parameter import Condition, Fixed, Parameter
 from memsweep.search.verdict import Request
 
 Cell = tuple[str | None, ...]
@@ -26,13 +28,11 @@ class Conditional:
 
     Attributes:
         override: The override.
-        parent: Name of the parameter that decides.
-        among: Labels of `parent` with which it exists.
+        conditions: What must hold for it to be given, all of it.
     """
 
     override: Fixed
-    parent: str
-    among: frozenset[str]
+    conditions: tuple[Condition, ...]
 
 
 Entry = Fixed | Conditional | Parameter
@@ -45,18 +45,29 @@ class Space:
     Attributes:
         entries: Everything typed, in its order.
         techniques: Names of the techniques: `technique/<name>` and `technique.<name>.` are theirs.
-        parameters: The searched ones; a parameter comes after its parent.
+        left_out: Keys that were to be searched or given, but exist in no cell, since what decides of them
+            is not searched.
+        parameters: The searched ones; those that always exist come first, others after what decides.
     """
 
     entries: tuple[Entry, ...]
     techniques: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = field(init=False)
+    _n_cells: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         searched = [entry for entry in self.entries if isinstance(entry, Parameter)]
-        roots = [parameter for parameter in searched if parameter.parent is None]
-        others = [parameter for parameter in searched if parameter.parent is not None]
-        object.__setattr__(self, "parameters", (*roots, *others))
+        ordered = [parameter for parameter in searched if not parameter.conditions]
+        left = [parameter for parameter in searched if parameter.conditions]
+        while left:
+            placed = {parameter.name for parameter in ordered}
+            ready = next((p for p in left if all(c.parent in placed for c in p.conditions)), None)
+            assert ready is not None, "conditions in a circle, or on what is not searched, are refused before"
+            ordered.append(ready)
+            left.remove(ready)
+        object.__setattr__(self, "parameters", tuple(ordered))
+        object.__setattr__(self, "_n_cells", self._count())
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -72,9 +83,17 @@ class Space:
         """Whether every parameter lists its values."""
         return all(parameter.labels for parameter in self.parameters)
 
-    def exists(self, parameter: Parameter, labels: Mapping[str, str | None]) -> bool:
-        """Tell whether `parameter` exists where its parent has the label in `labels`."""
-        return parameter.parent is None or labels.get(parameter.parent) in parameter.among
+    def exists(self, entry: Parameter | Conditional, labels: Mapping[str, str | None]) -> bool:
+        """Tell whether `entry` exists where the parameters that decide have their label in `labels`."""
+        return all(condition.holds(labels.get(condition.parent)) for condition in entry.conditions)
+
+    def family(self, parameter: Parameter) -> tuple[Parameter, ...]:
+        """Return a parameter and all whose existence it decides, directly or through others, in order."""
+        names = {parameter.name}
+        for other in self.parameters:  # in order, so that one pass reaches all
+            if any(condition.parent in names for condition in other.conditions):
+                names.add(other.name)
+        return tuple(other for other in self.parameters if other.name in names)
 
     def labels(self, cell: Cell) -> dict[str, str | None]:
         """Return parameter name to label; None for those that do not exist in `cell`."""
@@ -91,20 +110,50 @@ class Space:
 
     def n_cells(self) -> float:
         """Return how many cells there are, legal or not; infinite where an interval is searched."""
+        return self._n_cells
+
+    def _count(self) -> float:
+        """Count without listing: of large spaces there are more cells than can be."""
         if not self.is_discrete:
             return float("inf")
-        count = 1
-        for parameter in self.parameters:
-            if parameter.parent is None:
-                count *= sum(self._below(parameter, label) for label in parameter.labels)
-        return count
+        counts: Counter[frozenset[str]] = Counter({frozenset(): 1})
+        for parameter in self._by_family():
+            counts = self._counted(parameter, counts)
+        return counts.total()
 
-    def _below(self, parent: Parameter, label: str) -> int:
-        count = 1
-        for child in self.parameters:
-            if child.parent == parent.name and label in child.among:
-                count *= len(child.labels)
-        return count
+    def _counted(self, parameter: Parameter, counts: Counter[frozenset[str]]) -> Counter[frozenset[str]]:
+        """Return `counts` with the labels of one more parameter.
+
+        Args:
+            parameter: Comes after what decides of it.
+            counts: Names of parameters still to come, which cannot exist any more, to the number of cells
+                in which that is so.
+        """
+        children = [(p.name, c) for p in self.parameters for c in p.conditions if c.parent == parameter.name]
+        lost = Counter(
+            frozenset(name for name, condition in children if not condition.holds(label))
+            for label in parameter.labels
+        )
+        found: Counter[frozenset[str]] = Counter()
+        for gone, count in counts.items():
+            if parameter.name in gone:
+                found[(gone - {parameter.name}) | {name for name, _ in children}] += count
+                continue
+            for names, n_labels in lost.items():
+                found[gone | names] += count * n_labels
+        return found
+
+    def _by_family(self) -> Iterable[Parameter]:
+        """Yield the parameters in an order that has what decides close to what it decides."""
+        placed: set[str] = set()
+        left = list(self.parameters)
+        while left:
+            # The first whose parents are all there and that has some, else the first without any.
+            ready = [p for p in left if all(c.parent in placed for c in p.conditions)]
+            chosen = next((p for p in ready if p.conditions), ready[0])
+            yield chosen
+            placed.add(chosen.name)
+            left.remove(chosen)
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell of a discrete space, the last parameter varying fastest."""
@@ -127,9 +176,13 @@ class Space:
         """Return one of a parameter's labels, or a point of its interval."""
         if parameter.labels:
             return rng.choice(parameter.labels)
-        low: float = parameter.distribution.low  # type: ignore[attr-defined]
-        high: float = parameter.distribution.high  # type: ignore[attr-defined]
-        return parameter.label(rng.randint(int(low), int(high)) if _is_int(low) else rng.uniform(low, high))
+        distribution: Any = parameter.distribution
+        low, high = distribution.low, distribution.high
+        if distribution.log:
+            point = math.exp(rng.uniform(math.log(low), math.log(high)))
+        else:
+            point = rng.uniform(low, high)
+        return parameter.label(round(point) if _is_int(low) else min(max(point, low), high))
 
     def overrides(self, cell: Cell) -> tuple[str, ...]:
         """Return what a trial of `cell` is given, in the order typed."""
@@ -139,7 +192,7 @@ class Space:
             if isinstance(entry, Fixed):
                 texts.append(entry.text)
             elif isinstance(entry, Conditional):
-                texts.extend([entry.override.text] if labels[entry.parent] in entry.among else [])
+                texts.extend([entry.override.text] if self.exists(entry, labels) else [])
             elif (label := labels[entry.name]) is not None:
                 texts.append(f"{entry.typed}={label}")
         return tuple(texts)
@@ -164,7 +217,7 @@ class Space:
                 key, text, value = entry.key, f"{entry.typed}={label}", entry.value(label)
             else:
                 if isinstance(entry, Conditional):
-                    if labels[entry.parent] not in entry.among:
+                    if not self.exists(entry, labels):
                         continue
                     entry = entry.override
                 key, text, value = entry.key, entry.text, entry.value

@@ -8,7 +8,7 @@ values that no report shows; FAIL is for what another try might not repeat.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from optuna.trial import TrialState
@@ -28,6 +28,8 @@ from memsweep.record.outcome import (
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
 
+Known = Mapping[str, float] | None
+
 ENDED = "ended_early"
 """What a trial violates that has no figures, or none to be compared; every trial told has it."""
 
@@ -40,11 +42,15 @@ class Told:
         state: COMPLETE or FAIL.
         values: One an objective; None when it failed.
         constraints: Name to violation as a share of its bound; the same names for every trial told.
+        known: One an objective: `{"is": value}`, `{"at_best": value}`, or None where nothing is known.
+        seconds: What the trial took; None where nobody measured.
     """
 
     state: TrialState
     values: Sequence[float] | None
     constraints: Mapping[str, float]
+    known: Sequence[Known]
+    seconds: float | None = None
 
 
 def told(result: TrialResult, study: Study, worst: Sequence[float]) -> Told:
@@ -55,25 +61,47 @@ def told(result: TrialResult, study: Study, worst: Sequence[float]) -> Told:
         study: Its study.
         worst: Finite values for a trial that has none, one an objective.
     """
+    return replace(_of_outcome(result, study, worst), seconds=result.seconds.get("total"))
+
+
+def _of_outcome(result: TrialResult, study: Study, worst: Sequence[float]) -> Told:
     outcome = result.outcome
+    nothing: list[Known] = [None for _ in study.objectives]
     match outcome:
         case Measured() | Reused():
             values = [result.objectives[name] for name in study.objectives]
             # Figures of other data, or of another machine, must not draw the sampler there.
             apart = 1.0 if result.unlike else 0.0
             return Told(
-                state=TrialState.COMPLETE, values=values, constraints=_violations(result, study, apart)
+                state=TrialState.COMPLETE,
+                values=values,
+                constraints=_violations(result, study, apart),
+                known=[None if result.unlike else {"is": value} for value in values],
             )
         case CutShort():
-            # What was measured until then is the truth about the set-up, as far as it goes.
+            # What was measured until then is the truth about the set-up, as far as it goes.  With every
+            # objective among it the trial is known to be dominated, which is no violation of anything.
             known = zip(study.objectives, worst, strict=True)
             values = [outcome.measures.get(name, value) for name, value in known]
-            return Told(state=TrialState.COMPLETE, values=values, constraints=_violations(result, study, 1.0))
-        case OutOfMemory() | TimedOut() | NotInForce() | Incompatible():
+            ended = 0.0 if study.objectives.keys() <= outcome.measures.keys() else 1.0
+            return Told(
+                state=TrialState.COMPLETE,
+                values=values,
+                constraints=_violations(result, study, ended),
+                known=[_is(outcome.measures.get(name)) for name in study.objectives],
+            )
+        case OutOfMemory():
+            return Told(
+                state=TrialState.COMPLETE,
+                values=list(worst),
+                constraints=_violations(result, study, 1.0),
+                known=[_at_best(name, outcome) for name in study.objectives],
+            )
+        case TimedOut() | NotInForce() | Incompatible():
             constraints = _violations(result, study, 1.0)
-            return Told(state=TrialState.COMPLETE, values=list(worst), constraints=constraints)
+            return Told(state=TrialState.COMPLETE, values=list(worst), constraints=constraints, known=nothing)
         case Crashed() | NonFinite() | Interrupted():
-            return Told(state=TrialState.FAIL, values=None, constraints={})
+            return Told(state=TrialState.FAIL, values=None, constraints={}, known=nothing)
         case _:
             assert_never(outcome)
 
@@ -110,6 +138,18 @@ def worst_values(study: Study, results: Sequence[TrialResult]) -> list[float]:
         known = [study.reference[name].value] if name in study.reference else []
         values.append(float(worst([*measured, *known], default=fallback)))
     return values
+
+
+def _is(value: float | None) -> Known:
+    return None if value is None else {"is": value}
+
+
+def _at_best(objective: str, outcome: OutOfMemory) -> Known:
+    """Return what running out of memory says of an objective: bytes were at least those asked for in all."""
+    held, requested = outcome.held_bytes, outcome.requested_bytes
+    if not objective.endswith("_bytes") or held is None:
+        return None
+    return {"at_best": float(held + (requested or 0))}
 
 
 def _violations(result: TrialResult, study: Study, ended: float) -> dict[str, float]:

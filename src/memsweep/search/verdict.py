@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, Final
+
+
+class Absence(Enum):
+    """The type of `ABSENT`."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absence.ABSENT
+"""Stands for the value of a key that has none: null is a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +33,14 @@ class Request:
     parameters: Mapping[str, Any]
     groups: Mapping[str, Any]
     rest: tuple[str, ...]
+
+    def value(self, key: str) -> Any:
+        """Return what is asked for at a key, a config group or one within a config; ABSENT if nothing is."""
+        for named in (self.groups, self.parameters):
+            if key in named:
+                return named[key]
+        group, _, option = key.partition("/")
+        return self.options.get(option, ABSENT) if group == "technique" else ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,6 +127,20 @@ class Book:
         """Let a request be made again: its trial ended for reasons that were not its own."""
         self._by_request.pop(requested_hash, None)
 
+    def twin(self, record: TrialRecord) -> TrialResult | None:
+        """Return the trial whose set-up another turned out to have; None when it has one of its own.
+
+        Either its process was told of that trial and knew its number, though not its measures; or both were
+        under way together, and neither could know.
+
+        Args:
+            record: Of a trial that is about to be entered.
+        """
+        if isinstance(record.outcome, Reused):
+            return self[record.outcome.trial]
+        known = self.known_set_ups.get(record.effective_hash or "")
+        return self[known] if isinstance(record.outcome, Measured) and known is not None else None
+
     def __getitem__(self, number: int) -> TrialResult:
         return next(result for result in self.results if result.number == number)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from memsweep.pareto.front import on_front
 from memsweep.record.comparable import differences
-from memsweep.record.outcome import Measured
+from memsweep.record.outcome import CutShort, Measured
 from memsweep.record.study import Constraint, Direction, Reference, Study
 from memsweep.record.trial import TrialResult
 
@@ -76,12 +76,14 @@ def _summarized(result: TrialResult, study: Study) -> TrialResult:
 
 
 def _judged(result: TrialResult, study: Study) -> TrialResult:
-    if not result.objectives or result.unlike:
+    # What was measured until a trial was cut short says which demands it broke, and by how much at least.
+    if result.unlike or not (result.objectives or isinstance(result.outcome, CutShort)):
         return replace(result, constraints={}, feasible=False, on_front=False)
     medians = result.medians
     violations = {name: constraint.violation(medians) for name, constraint in study.constraints.items()}
     known = {name: violation for name, violation in violations.items() if violation is not None}
-    is_feasible = not result.objections and all(violation <= 0 for violation in known.values())
+    is_sound = bool(result.objectives) and not result.objections
+    is_feasible = is_sound and all(violation <= 0 for violation in known.values())
     return replace(result, constraints=known, feasible=is_feasible, on_front=False)
 
 

@@ -27,6 +27,9 @@ from memsweep.units import measure_text, seconds_text
 
 log = logging.getLogger(__name__)
 
+_SHOWN = 8
+"""Runs under way that have a line of their own."""
+
 
 class Progress:
     """What is told while a study runs.
@@ -44,7 +47,8 @@ class Progress:
         self._console = Console(file=stream, force_terminal=True if mode == "live" else None)
         self._n_trials, self._n_counted, self._n_front = n_trials, 0, 0
         self._counts: Mapping[str, int] = {}
-        self._running, self._phase = "", ""
+        self._running: dict[int, str] = {}
+        self._phases: dict[int, str] = {}
         self._began = time.monotonic()
         self._ends: list[float] = []
         self._live: Live | None = None
@@ -72,14 +76,20 @@ class Progress:
                 for handler, stream in moved:
                     handler.setStream(stream)
 
-    def begin(self, running: str) -> None:
-        """Say which trial runs now."""
-        self._running, self._phase = running, ""
+    def begin(self, number: int, running: str) -> None:
+        """Say that a run is under way.
+
+        Args:
+            number: Its trial's.
+            running: What it is.
+        """
+        self._phases.pop(number, None)
+        self._running[number] = running
         self._redraw()
 
-    def phase(self, phase: object) -> None:
-        """Say where in its life the running trial is."""
-        self._phase = str(phase).replace("_", " ")
+    def phase(self, number: int, phase: object) -> None:
+        """Say where in its life the run of trial `number` is.  May be called from any thread."""
+        self._phases[number] = str(phase).replace("_", " ")
 
     def end(
         self, result: TrialResult, study: Study, counts: Mapping[str, int], n_counted: int, n_front: int
@@ -94,7 +104,7 @@ class Progress:
             n_front: Size of the front now.
         """
         self._counts, self._n_counted, self._n_front = counts, n_counted, n_front
-        self._running = ""
+        self._running.pop(result.number, None)
         self._ends.append(time.monotonic())
         self._redraw()
         self.note(trial_line(result, study))
@@ -107,7 +117,7 @@ class Progress:
             outcome: How that run ended.
             why: What it was for, and the how-manieth of how many.
         """
-        self._running = ""
+        self._running.pop(result.number, None)
         self._redraw()
         measures = outcome.measures if isinstance(outcome, Measured) else {}
         figures = [figure_text(name, measures[name]) for name in result.objectives if name in measures]
@@ -136,8 +146,19 @@ class Progress:
             Text(f"{done}/{self._n_trials}", style="bold"),
             Text(", ".join(words), overflow="ellipsis", no_wrap=True),
         )
-        now = f"{self._running} ({self._phase})" if self._running and self._phase else self._running
-        return Group(grid, Text(now, style="dim", overflow="ellipsis", no_wrap=True))
+        return Group(
+            grid, *(Text(now, style="dim", overflow="ellipsis", no_wrap=True) for now in self._now() or [""])
+        )
+
+    def _now(self) -> list[str]:
+        """Return a line for each run under way; the last tells of those that have none."""
+        phases = dict(self._phases)  # another thread may add one meanwhile
+        running = [
+            f"{words} ({phases[number]})" if number in phases else words
+            for number, words in self._running.items()
+        ]
+        n_more = len(running) - _SHOWN
+        return [*running[:_SHOWN], f"and {n_more} more"] if n_more > 0 else running
 
     def _seconds_left(self) -> float | None:
         if not 0 < self._n_counted < self._n_trials:

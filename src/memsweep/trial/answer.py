@@ -39,6 +39,7 @@ class ProcessEnd:
         last_lines: The end of what it wrote to stderr, or to stdout.
         n_orphans: Processes that it left behind, and that were ended.
         n_oom_kills: Processes that the kernel ended for want of memory meanwhile, on the whole host.
+        survivors: Its processes that were killed and are not gone yet.
         template_died: The process that it was forked from ended before it did.
     """
 
@@ -54,6 +55,7 @@ class ProcessEnd:
     last_lines: tuple[str, ...] = ()
     n_orphans: int = 0
     n_oom_kills: int = 0
+    survivors: tuple[int, ...] = ()
     template_died: bool = False
 
 
@@ -103,6 +105,7 @@ def end_of(
         last_lines=TrialFolder(folder).last_lines(),
         n_orphans=seen.n_orphans,
         n_oom_kills=n_oom_kills,
+        survivors=seen.survivors,
         template_died=seen.status is None and seen.failed is None and not seen.timed_out,
     )
 

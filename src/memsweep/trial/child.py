@@ -23,7 +23,8 @@ from typing import Any, NoReturn
 from memsweep.errors import TrialError
 from memsweep.machine import ALLOCATOR_VARIABLES
 from memsweep.trial import kernel, process
-from memsweep.trial.variables import LATE, early
+from memsweep.trial.lease import Lease
+from memsweep.trial.variables import LATE, TRIAL, early
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Payload:
         sys_path: Where modules are looked for.
         stdout: File for its standard output.
         stderr: File for its standard error.
+        lease: What it has of the machine; None for all of it.
     """
 
     function: bytes
@@ -45,6 +47,7 @@ class Payload:
     sys_path: list[str]
     stdout: str
     stderr: str
+    lease: Lease | None = None
 
 
 def run(payload_fd: int, messages_fd: int, began: float, parent_pid: int, *, fresh: bool) -> NoReturn:
@@ -76,9 +79,13 @@ def run(payload_fd: int, messages_fd: int, began: float, parent_pid: int, *, fre
         if not fresh:
             _shed()
             _apply_late(payload.environment)
+        os.environ[TRIAL] = str(pid)
+        if payload.lease is not None:
+            # Threads are pinned like the one that starts them, and as yet there is only this one.
+            os.sched_setaffinity(0, payload.lease.cores)
         sys.path[:] = payload.sys_path
         os.chdir(payload.cwd)
-        process.enter(send, began)
+        process.enter(send, began, payload.lease)
         _check_environment(payload.environment)
         value = pickle.loads(payload.function)()
         _flush()

@@ -1,7 +1,8 @@
-"""What does a trial train on: its examples, what is built from them, and what preparation keeps of them?"""
+"""What does a trial train on: its examples, what is built from them, their order, and what is kept?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from memsweep.readback.effective import trained_parameters
 from memsweep.technique.settings import Settings
 from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason, prompt_room
 from memsweep.trainers.build import Built
-from memsweep.trainers.order import packs
+from memsweep.trainers.order import block_of, packs
 from memsweep.trainers.recipe import TrialRequest
 
 
@@ -61,6 +62,20 @@ def data_condition(config: TrialConfig, examples: Probe) -> str:
     """Return what must be alike of two trials' data for their figures to be compared."""
     digest = fingerprint(examples.rows)
     return f"{len(examples.rows)} of {examples.n_available} examples of {config.dataset.name} ({digest})"
+
+
+def schedule_of(built: Built, config: TrialConfig) -> Schedule:
+    """Return the steps of the trial, and let the trainer take its rows in their order."""
+    block = block_of(built.trainer.args, built.recipe)
+    schedule = Schedule(
+        block=block,
+        rows=built.rows,
+        longest=_filled(built.longest, block.n_rows) if config.measure.worst_step else [],
+        max_passes=config.measure.max_passes,
+        evaluates=config.measure.evaluation_examples > 0,
+    )
+    built.trainer.row_order = schedule.order()
+    return schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,11 @@ def preparation(built: Built, request: TrialRequest, examples: Probe, schedule: 
     if schedule.evaluates:
         facts["evaluation_rows"] = len(trainer.eval_dataset)
     return Preparation(n_examples, rows, sum(lengths), packs(trainer.args), facts)
+
+
+def _filled(rows: Sequence[int], n_rows: int) -> list[int]:
+    """Return the first `n_rows` of `rows`, from the first on again where there are fewer."""
+    return [rows[place % len(rows)] for place in range(n_rows)]
 
 
 def _dataset(rows: Any) -> datasets.Dataset:

@@ -82,6 +82,8 @@ def outcome_of(end: ProcessEnd, timeout_seconds: float | None) -> Outcome:
         last_lines=end.last_lines,
         process_exit_code=end.exit_code,
         signal=end.signal,
+        # A process that it shared with others says nothing of the trial; one that cannot even start will not.
+        may_pass=end.template_died and end.error is None,
     )
 
 

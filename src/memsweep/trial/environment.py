@@ -12,7 +12,8 @@ from memsweep.config.schema import DatasetSource, ModelSource, TrialConfig
 from memsweep.errors import TwoOwners
 from memsweep.machine import ALLOCATOR_VARIABLES, Device, n_cores
 from memsweep.technique.settings import Settings
-from memsweep.trial.variables import DEVICES
+from memsweep.trial.lease import Lease
+from memsweep.trial.variables import DEVICES, hides_devices
 
 # Each gives way to the caller's own environment.
 _DEFAULTS = {
@@ -37,13 +38,17 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def trial_environment(config: TrialConfig, settings: Settings, base: Mapping[str, str]) -> dict[str, str]:
+def trial_environment(
+    config: TrialConfig, settings: Settings, base: Mapping[str, str], lease: Lease | None = None
+) -> dict[str, str]:
     """Return every variable of a trial's process.
 
     Args:
         config: The trial.
         settings: What its techniques set.
         base: The caller's environment, usually `os.environ`.
+        lease: What the trial has of the machine; None for all of it.  Its devices are part of those that
+            the trial would see otherwise, whoever names them.
 
     Raises:
         TwoOwners: If the launch and a technique set one variable to different values.
@@ -56,11 +61,20 @@ def trial_environment(config: TrialConfig, settings: Settings, base: Mapping[str
             for name in clashes
         ]
         raise TwoOwners("two settings of one variable: " + "; ".join(lines) + "; choose one of them")
-    environment = {**_DEFAULTS, **_offline(config), **base, **_device(config), **_threads(config, base)}
+    environment = {
+        **_DEFAULTS,
+        **_offline(config),
+        **base,
+        **_device(config),
+        **_threads(config, base, lease),
+    }
     if any(name in technique for name in ALLOCATOR_VARIABLES):
         for name in ALLOCATOR_VARIABLES:  # the name that is not set here would win over the one that is
             environment.pop(name, None)
-    return {**environment, **launch, **technique}
+    environment |= {**launch, **technique}
+    return (
+        environment if lease is None or hides_devices(environment) else {**environment, **lease.environment}
+    )
 
 
 def _offline(config: TrialConfig) -> dict[str, str]:
@@ -73,8 +87,15 @@ def _device(config: TrialConfig) -> dict[str, str]:
     return {DEVICES: ""} if config.launch.device is Device.CPU else {}
 
 
-def _threads(config: TrialConfig, base: Mapping[str, str]) -> dict[str, str]:
-    """Return the compute threads: as many as asked for, else the caller's setting, else one per core."""
+def threads_of_share(lease: Lease) -> dict[str, str]:
+    """Return the compute threads of a trial that has a part of the cores: one for each of them."""
+    return dict.fromkeys(_THREADS, str(len(lease.cores)))
+
+
+def _threads(config: TrialConfig, base: Mapping[str, str], lease: Lease | None) -> dict[str, str]:
+    """Return the compute threads: what is asked for, else its share, the caller's setting, one per core."""
     if config.launch.threads:
         return dict.fromkeys(_THREADS, str(config.launch.threads))
+    if lease is not None:
+        return threads_of_share(lease)
     return {name: base.get(name) or str(n_cores()) for name in _THREADS}

@@ -1,9 +1,9 @@
-"""From what was counted, timed and held to the outcome of a trial that ran to its end."""
+"""From what was counted, timed and held to the outcome of a trial that ran to its end, or was cut short."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 
@@ -14,7 +14,7 @@ from memsweep.measure.memory import HostMemory, Memory
 from memsweep.measure.throughput import Throughput
 from memsweep.measure.utilization import model_flops_per_token, peak_flops_per_second
 from memsweep.readback.effective import trained_parameters
-from memsweep.record.outcome import Measured, NonFinite, Outcome
+from memsweep.record.outcome import CutShort, Measured, NonFinite, Outcome
 from memsweep.trainers.build import Built
 from memsweep.trial.data import Preparation
 
@@ -43,9 +43,7 @@ def measured(
         **rates.measures,
         **memory.measures(),
         **_arithmetic(built, rates, rows),
-        "trained_parameters": trained_parameters(built.trainer.model),
-        "kept_tokens": rows.prepared.tokens,
-        "source_tokens": rows.source_tokens,
+        **decided(built, rows),
     }
     if live is not None:
         measures["peak_live_tensor_bytes"] = live.peak_bytes
@@ -68,6 +66,39 @@ def measured(
         intervals=rates.intervals,
         remarks=tuple(remark for remark in said if remark is not None),
     )
+
+
+def cut_short(
+    reason: str,
+    rates: Throughput | None,
+    peaks: Mapping[str, float],
+    built: Built,
+    rows: Preparation,
+    remarks: Iterable[str] = (),
+) -> CutShort:
+    """Return what is known of a trial that does not go on.
+
+    Args:
+        reason: Why not.
+        rates: What was counted and timed; None before the first pass.
+        peaks: What is known of its memory.
+        built: The trainer.
+        rows: What preparation made of the examples.
+        remarks: What is to be said besides.
+    """
+    timed = {} if rates is None else {**rates.measures, **_arithmetic(built, rates, rows)}
+    known = {**timed, **peaks, **decided(built, rows)}
+    finite = {name: value for name, value in known.items() if math.isfinite(value)}
+    return CutShort(reason=reason, measures=finite, remarks=tuple(remarks))
+
+
+def decided(built: Built, rows: Preparation) -> dict[str, float]:
+    """Return the measures that are decided before the first step, exactly."""
+    return {
+        "trained_parameters": trained_parameters(built.trainer.model),
+        "kept_tokens": rows.prepared.tokens,
+        "source_tokens": rows.source_tokens,
+    }
 
 
 def _arithmetic(built: Built, rates: Throughput, rows: Preparation) -> dict[str, float]:

@@ -30,11 +30,8 @@ from memsweep.record.folder import TrialFolder
 from memsweep.trial import kernel
 from memsweep.trial.answer import ProcessEnd, TrialTraceback, end_of
 from memsweep.trial.child import Payload
-from memsweep.trial.server import (
-    TemplateGone,
-    TemplateProcess,
-    absolute_sys_path,
-)
+from memsweep.trial.lease import Lease
+from memsweep.trial.server import TemplateGone, TemplateProcess, absolute_sys_path
 from memsweep.trial.variables import template_key
 from memsweep.trial.watch import OnPhase, watch
 
@@ -76,6 +73,7 @@ class ProcessRequest:
         folder: An existing folder; stdout.log and stderr.log are written there.
         timeout_seconds: From the request to the end; None means no limit.
         preload: Modules that the template imports before the first trial.
+        lease: What it has of the machine; None for all of it.  Its variables are part of `environment`.
     """
 
     function: bytes
@@ -83,6 +81,7 @@ class ProcessRequest:
     folder: Path
     timeout_seconds: float | None = None
     preload: tuple[str, ...] = ()
+    lease: Lease | None = None
 
 
 def pickled(function: Callable[[], Any]) -> bytes:
@@ -98,7 +97,7 @@ class ProcessPool:
     Args:
         start_method: How processes come into being.
         max_templates: Templates kept alive; each holds what it has imported (about 0.4 GiB with torch and
-            TRL).  The least recently used idle one is closed for a new one.
+            TRL).  The least recently used idle one is closed for a new one; none that runs a trial is.
         import_seconds: What a template may take for its imports.
     """
 
@@ -123,6 +122,9 @@ class ProcessPool:
         self._unsound: dict[object, str] = {}
         self._said: set[str] = set()
         self._lock = threading.Lock()
+        self._is_interrupted = False
+        self._interrupt_fd = os.eventfd(0)
+        weakref.finalize(self, os.close, self._interrupt_fd)
         weakref.finalize(self, _close_all, self._templates)
 
     def __enter__(self) -> Self:
@@ -138,7 +140,7 @@ class ProcessPool:
     def prepare(self, environment: Mapping[str, str], preload: Sequence[str] = ()) -> None:
         """Start the template that a request with this environment needs, without waiting for it."""
         if self._start_method is not StartMethod.SPAWN:
-            self._template(environment, tuple(preload))
+            self._leave(self._template(environment, tuple(preload)))
 
     def run(self, request: ProcessRequest, on_phase: OnPhase | None = None) -> ProcessEnd:
         """Run one process to its end, however it ends.
@@ -148,33 +150,54 @@ class ProcessPool:
             on_phase: Called with each phase that the process reports, as it begins.
 
         Raises:
-            KeyboardInterrupt: After Ctrl-C; the process and all it started are gone by then.
+            KeyboardInterrupt: After Ctrl-C in this thread, or `interrupt` in another; the process and all it
+                started are gone by then.
             TrialError: If `start_method` is fork and forking is unsound.
         """
         n_oom_kills = kernel.n_oom_kills()
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 template, fresh = self._ready_template(request)
-                trial = template.start(_payload(request, template), fresh=fresh)
+                try:
+                    trial = template.start(_payload(request, template), fresh=fresh)
+                    try:
+                        seen = watch(template, trial, request.timeout_seconds, on_phase, self._interrupt_fd)
+                    finally:
+                        trial.close()
+                finally:
+                    self._leave(template)
             except ProcessEnded as error:
+                if self._is_interrupted:
+                    raise KeyboardInterrupt from error
                 if isinstance(error, TemplateGone) and attempt < _ATTEMPTS:
                     continue  # it was ended while idle, so the trial has not begun: begin it elsewhere
                 return ProcessEnd(error=error, template_died=True)
-            try:
-                seen = watch(template, trial, request.timeout_seconds, on_phase)
-            finally:
-                template.release(trial)
             if seen.has_begun or attempt == _ATTEMPTS:
                 break
         n_oom_kills = kernel.n_oom_kills() - n_oom_kills
         return end_of(seen, request.folder, request.preload, "spawn" if fresh else "fork", n_oom_kills)
 
+    def interrupt(self) -> None:
+        """Have every `run`, in any thread, end its process and raise KeyboardInterrupt; until `close`."""
+        self._is_interrupted = True
+        os.eventfd_write(self._interrupt_fd, 1)
+        with self._lock:
+            importing = [template for template in self._templates.values() if template.is_importing]
+        for template in importing:  # nobody listens to the descriptor yet
+            template.abandon()
+
     def close(self) -> None:
         """End every template, and every trial that still runs."""
         _close_all(self._templates)
+        if self._is_interrupted:
+            self._is_interrupted = False
+            os.eventfd_read(self._interrupt_fd)
 
     def _ready_template(self, request: ProcessRequest) -> tuple[TemplateProcess, bool]:
-        """Return a template whose imports are done, and whether the trial must be a fresh interpreter."""
+        """Return a template whose imports are done, and whether the trial must be a fresh interpreter.
+
+        Whoever has it leaves it again.
+        """
         if self._start_method is StartMethod.SPAWN:
             return self._bare(), True
         key = (template_key(request.environment), request.preload)
@@ -183,15 +206,18 @@ class ProcessPool:
         template = self._template(request.environment, request.preload)
         try:
             readiness = template.wait_ready(self._import_seconds)
-        except ProcessEnded:
-            self._discard(key)
+        except BaseException as error:
+            self._leave(template)
+            if isinstance(error, ProcessEnded):
+                self._discard(key, template)
             raise
         for module, why in readiness.failed.items():
             self._say(f"{module} cannot be imported ahead of the trials: {why}")
         if not readiness.unsafe:
             return template, False
         reasons = "; ".join(readiness.unsafe)
-        self._discard(key)
+        self._leave(template)
+        self._discard(key, template)
         if self._start_method is StartMethod.FORK:
             raise TrialError(f"start_method=fork is not sound here: {reasons}; use auto or spawn")
         self._unsound[key] = reasons
@@ -201,12 +227,19 @@ class ProcessPool:
     def _bare(self) -> TemplateProcess:
         """Return a template that has imported nothing, for fresh interpreters to come from."""
         template = self._template(self._own_environment, ())
-        template.wait_ready(self._import_seconds)
+        try:
+            template.wait_ready(self._import_seconds)
+        except BaseException:
+            self._leave(template)
+            raise
         return template
 
     def _template(self, environment: Mapping[str, str], preload: tuple[str, ...]) -> TemplateProcess:
+        """Return a template, which stays until `_leave`: no other thread makes room in its place."""
         key = (template_key(environment), preload)
         with self._lock:
+            if self._is_interrupted:
+                raise KeyboardInterrupt
             template = self._templates.get(key)
             if template is None or not template.is_alive:
                 if template is not None:
@@ -219,18 +252,24 @@ class ProcessPool:
                     raise ProcessEnded(f"no process can be started: {error}") from error
                 self._templates[key] = template
             self._templates.move_to_end(key)
+            template.n_users += 1
             return template
 
+    def _leave(self, template: TemplateProcess) -> None:
+        with self._lock:
+            template.n_users -= 1
+
     def _make_room(self) -> None:
-        idle = [key for key, template in self._templates.items() if template.n_running == 0]
+        idle = [key for key, template in self._templates.items() if template.n_users == 0]
         for key in idle[: max(0, len(self._templates) + 1 - self._max_templates)]:
             self._templates.pop(key).close()
 
-    def _discard(self, key: object) -> None:
+    def _discard(self, key: object, template: TemplateProcess) -> None:
+        """End a template; one that another thread has put in its place stays."""
         with self._lock:
-            template = self._templates.pop(key, None)
-        if template is not None:
-            template.abandon()
+            if self._templates.get(key) is template:
+                del self._templates[key]
+        template.abandon()
 
     def _say(self, sentence: str) -> None:
         if sentence not in self._said:
@@ -253,5 +292,6 @@ def _payload(request: ProcessRequest, template: TemplateProcess) -> bytes:
         sys_path=absolute_sys_path(),
         stdout=str(folder.stdout),
         stderr=str(folder.stderr),
+        lease=request.lease,
     )
     return pickle.dumps(payload)

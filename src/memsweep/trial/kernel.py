@@ -75,6 +75,25 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
+def is_there(pid: int) -> bool:
+    """Tell whether a process still holds anything: one that has ended and is not waited for yet does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def started_with(pid: int, variable: str) -> str | None:
+    """Return what `variable` was when a process's program was started; None where that cannot be had."""
+    start = f"{variable}=".encode()
+    with suppress(OSError):
+        for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if entry.startswith(start):
+                return os.fsdecode(entry[len(start) :])
+    return None
+
+
 def processes_with(variable: str, value: str) -> list[int]:
     """Return the processes that were started with an environment holding `variable=value`."""
     wanted = f"{variable}={value}".encode()
@@ -101,23 +120,21 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def kill_all_with(variable: str, value: str, timeout_seconds: float = 2.0) -> int:
+def kill_all_with(variable: str, value: str, timeout_seconds: float = 2.0) -> tuple[int, ...]:
     """End every process started with `variable=value`, and wait until they are gone.
 
     Returns:
-        How many were ended.
+        Those that are not gone by then.
     """
-    ended: set[int] = set()
     deadline = time.monotonic() + timeout_seconds
     while pids := [pid for pid in processes_with(variable, value) if pid != os.getpid()]:
-        ended.update(pids)
         for pid in pids:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
-            break
+            return tuple(pids)
         time.sleep(0.005)
-    return len(ended)
+    return ()
 
 
 def n_oom_kills() -> int:

@@ -15,6 +15,7 @@ import yaml
 
 from memsweep.config.schema import TrialConfig
 from memsweep.record.folder import TrialFolder, write_text
+from memsweep.record.rivals import Rivals
 from memsweep.record.trial import TrialRecord
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.settings import merge
@@ -35,6 +36,7 @@ def run_isolated(
     pool: ProcessPool | None = None,
     on_phase: OnPhase | None = None,
     base: Mapping[str, str] | None = None,
+    rivals: Rivals | None = None,
 ) -> TrialRecord:
     """Run one trial in a process of its own and return what is known of it, however it ended.
 
@@ -45,6 +47,7 @@ def run_isolated(
         pool: Keeps the template between trials; None makes one for this trial only.
         on_phase: Called with each phase as it begins.
         base: The environment to start from; None means this process's.
+        rivals: What it is cut short for being worse than; None measures it to its end.
 
     Raises:
         ConfigError: If two settings of the trial contradict each other.
@@ -52,12 +55,14 @@ def run_isolated(
     """
     if pool is None:
         with ProcessPool(max_templates=1) as own:
-            return run_isolated(config, catalogue, folder, pool=own, on_phase=on_phase, base=base)
+            return run_isolated(
+                config, catalogue, folder, pool=own, on_phase=on_phase, base=base, rivals=rivals
+            )
     settings = merge(config.technique, config.trainer.name, catalogue)
     environment = trial_environment(config, settings, os.environ if base is None else base)
     begin_folder(folder)
     request = ProcessRequest(
-        function=pickled(partial(run_here, config, catalogue, folder)),
+        function=pickled(partial(run_here, config, catalogue, folder, rivals)),
         environment=environment,
         folder=folder.path,
         timeout_seconds=config.launch.timeout_seconds,
@@ -71,11 +76,13 @@ def run_isolated(
     return record_of(end, folder, config.launch.timeout_seconds)
 
 
-def run_here(config: TrialConfig, catalogue: Catalogue, folder: TrialFolder) -> TrialRecord:
+def run_here(
+    config: TrialConfig, catalogue: Catalogue, folder: TrialFolder, rivals: Rivals | None = None
+) -> TrialRecord:
     """Run one trial in this process, which must have been made for it."""
     from memsweep.trial.run import run_trial  # imports torch
 
-    return run_trial(config, catalogue, folder)
+    return run_trial(config, catalogue, folder, rivals=rivals)
 
 
 def begin_folder(

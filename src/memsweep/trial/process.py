@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from memsweep.record.outcome import Phase
+from memsweep.record.rivals import Rivals
+from memsweep.trial.lease import Lease
 
 FRAME = struct.Struct("!cQ")  # kind, number of bytes that follow
 PHASE, RESULT, ERROR = b"P", b"R", b"E"
@@ -22,6 +24,8 @@ _send: Send | None = None
 _marks: list[tuple[Phase, float]] = []
 _lock = threading.Lock()
 _known: dict[str, int] = {}
+_rivals: Rivals | None = None
+_lease: Lease | None = None
 
 
 def in_trial_process() -> bool:
@@ -54,6 +58,22 @@ def learn_set_ups(known: Mapping[str, int]) -> None:
     _known.update(known)
 
 
+def known_rivals() -> Rivals | None:
+    """Return what this trial is held against; None when it is to be measured to its end."""
+    return _rivals
+
+
+def learn_rivals(rivals: Rivals | None) -> None:
+    """Let `known_rivals` return `rivals`, for the rest of this process."""
+    global _rivals
+    _rivals = rivals
+
+
+def lease() -> Lease | None:
+    """Return what this trial has of the machine; None when it has all of it."""
+    return _lease
+
+
 def durations(marks: list[tuple[Phase, float]], end: float) -> dict[str, float]:
     """Return the seconds between `marks`, the last one lasting until `end`; a phase entered twice adds up."""
     seconds: dict[str, float] = {}
@@ -67,13 +87,14 @@ def last_phase(marks: list[tuple[Phase, float]]) -> Phase:
     return marks[-1][0] if marks else Phase.START
 
 
-def enter(send: Send, began: float) -> None:
+def enter(send: Send, began: float, lease: Lease | None = None) -> None:
     """Make this process a trial's.  Called once, by `memsweep.trial.child`.
 
     Args:
         send: Takes a kind and a body, and gives them to the parent.
         began: `time.monotonic()` of just before the fork; the clock is the whole system's.
+        lease: What it has of the machine; None for all of it.
     """
-    global _send
-    _send = send
+    global _send, _lease
+    _send, _lease = send, lease
     _marks.append((Phase.START, began))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,22 +32,23 @@ from memsweep.measure.resident import keep_in_memory
 from memsweep.measure.schedule import Schedule
 from memsweep.measure.steady import SteadyState
 from memsweep.measure.surroundings import Surroundings, device_uuid
-from memsweep.measure.throughput import throughput
+from memsweep.measure.throughput import Throughput, throughput
 from memsweep.readback.effective import checkpointed, effective, effective_hash
 from memsweep.readback.in_force import differences
 from memsweep.readback.model_facts import recompute_alike
 from memsweep.record.folder import TrialFolder, write_json
 from memsweep.record.outcome import NotInForce, Outcome, Phase, Reused
+from memsweep.record.rivals import Rivals
 from memsweep.record.trial import TrialRecord
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.settings import Settings, merge
 from memsweep.trainers.build import Built, build, recipe_of
-from memsweep.trainers.order import block_of
 from memsweep.trainers.recipe import TrialRequest
-from memsweep.trial.data import data_condition, preparation, trial_request
+from memsweep.trial.contest import Contest
+from memsweep.trial.data import Preparation, data_condition, preparation, schedule_of, trial_request
 from memsweep.trial.failure import outcome_of
-from memsweep.trial.findings import measured
-from memsweep.trial.process import in_trial_process, phases, report_phase
+from memsweep.trial.findings import cut_short, decided, measured
+from memsweep.trial.process import in_trial_process, lease, phases, report_phase
 
 # Those whose version can change a result.
 PACKAGES = ("accelerate", "bitsandbytes", "datasets", "peft", "torch", "transformers", "trl")
@@ -93,7 +94,11 @@ class _Life:
 
 
 def run_trial(
-    config: TrialConfig, catalogue: Catalogue, folder: TrialFolder, known: Mapping[str, int] | None = None
+    config: TrialConfig,
+    catalogue: Catalogue,
+    folder: TrialFolder,
+    known: Mapping[str, int] | None = None,
+    rivals: Rivals | None = None,
 ) -> TrialRecord:
     """Run the trial in this process, and write what came of it to its folder.
 
@@ -102,23 +107,28 @@ def run_trial(
         catalogue: The techniques there are.
         folder: Where effective.json and outcome.json are written.
         known: Effective hash to the number of the trial that measured it: it is not measured again.
+        rivals: What it is cut short for being worse than; None measures it to its end.
 
     Returns:
         What outcome.json holds.
     """
-    return _recorded(
-        folder,
-        lambda life: _measure(
-            config, merge(config.technique, config.trainer.name, catalogue), life, dict(known or {})
-        ),
-    )
+
+    def run(life: _Life) -> Outcome:
+        settings = merge(config.technique, config.trainer.name, catalogue)
+        return _measure(config, settings, life, known or {}, rivals)
+
+    return _recorded(folder, run)
 
 
 def run_with_settings(
-    config: TrialConfig, settings: Settings, folder: TrialFolder, known: Mapping[str, int] | None = None
+    config: TrialConfig,
+    settings: Settings,
+    folder: TrialFolder,
+    known: Mapping[str, int] | None = None,
+    rivals: Rivals | None = None,
 ) -> TrialRecord:
     """Run the trial with settings that come from no catalogue; otherwise like `run_trial`."""
-    return _recorded(folder, lambda life: _measure(config, settings, life, dict(known or {})))
+    return _recorded(folder, lambda life: _measure(config, settings, life, known or {}, rivals))
 
 
 def _recorded(folder: TrialFolder, run: Callable[[_Life], Outcome]) -> TrialRecord:
@@ -138,7 +148,9 @@ def _recorded(folder: TrialFolder, run: Callable[[_Life], Outcome]) -> TrialReco
     return record
 
 
-def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[str, int]) -> Outcome:
+def _measure(
+    config: TrialConfig, settings: Settings, life: _Life, known: Mapping[str, int], rivals: Rivals | None
+) -> Outcome:
     where, reason = device(config.launch.device)
     transformers.utils.logging.disable_progress_bar()
     datasets.disable_progress_bars()
@@ -158,22 +170,32 @@ def _measure(config: TrialConfig, settings: Settings, life: _Life, known: dict[s
     memory = life.memory = HostMemory(budget) if where is Device.CPU else DeviceMemory(budget)
     with memory:
         built = build(request)
-        schedule = _schedule(built, config)
+        schedule = schedule_of(built, config)
         rows = preparation(built, request, examples, schedule)
         life.facts.update({**rows.facts, "memory": memory.facts()})
-        bracket, steady = _train(built, request, schedule, life, known)
+        contest = Contest(rivals, decided(built, rows), life.conditions, VERSIONS)
+        bracket, steady = _train(built, request, schedule, rows, life, known, contest)
     if not bracket.is_complete:
         raise RuntimeError(f"training ended before its throughput was known, by step {schedule.last_edge}")
     if schedule.evaluates and bracket.evaluation_loss is None:
         raise RuntimeError("the trainer evaluated nothing after its first step")
+    rates, disturbed = _rates(steady, schedule, rows), _disturbances(life, steady)
+    return measured(rates, bracket, rows, memory, built, life.live, (steady.remark, *disturbed))
+
+
+def _rates(steady: SteadyState, schedule: Schedule, rows: Preparation) -> Throughput:
+    return throughput(steady, schedule, rows.n_examples, rows.prepared, is_packed=rows.is_packed)
+
+
+def _disturbances(life: _Life, steady: SteadyState) -> tuple[str, ...]:
+    """Take note of the timed passes, and return what a reader must know of what went on beside them."""
     life.facts["windows"] = [
         {"seconds": round(window.seconds, 6), "tokens": window.tokens} for window in steady.windows
     ]
     assert life.surroundings is not None
     disturbances = life.surroundings.end()
     life.facts["surroundings"] = disturbances.facts
-    rates = throughput(steady, schedule, rows.n_examples, rows.prepared, is_packed=rows.is_packed)
-    return measured(rates, bracket, rows, memory, built, life.live, (steady.remark, *disturbances.remarks))
+    return disturbances.remarks
 
 
 def _note_machine(where: Device, life: _Life) -> None:
@@ -184,37 +206,29 @@ def _note_machine(where: Device, life: _Life) -> None:
         devices = [found for found in device_facts() if life.uuid in found.get("uuid", "")]
     life.facts["machine"] = machine_facts(devices)
     life.conditions["machine"] = machine_name(devices)
-
-
-def _schedule(built: Built, config: TrialConfig) -> Schedule:
-    """Return the steps of the trial, and let the trainer take its rows in their order."""
-    block = block_of(built.trainer.args, built.recipe)
-    schedule = Schedule(
-        block=block,
-        rows=built.rows,
-        longest=_filled(built.longest, block.n_rows) if config.measure.worst_step else [],
-        max_passes=config.measure.max_passes,
-        evaluates=config.measure.evaluation_examples > 0,
-    )
-    built.trainer.row_order = schedule.order()
-    return schedule
-
-
-def _filled(rows: Sequence[int], n_rows: int) -> list[int]:
-    """Return the first `n_rows` of `rows`, from the first on again where there are fewer."""
-    return [rows[place % len(rows)] for place in range(n_rows)]
+    share = lease()
+    if share is not None:
+        life.facts["lease"], life.conditions["share"] = share.facts(), share.condition
 
 
 def _train(
-    built: Built, request: TrialRequest, schedule: Schedule, life: _Life, known: dict[str, int]
+    built: Built,
+    request: TrialRequest,
+    schedule: Schedule,
+    rows: Preparation,
+    life: _Life,
+    known: Mapping[str, int],
+    contest: Contest,
 ) -> tuple[Bracket, SteadyState]:
     trainer, measure = built.trainer, request.config.measure
-    assert life.memory is not None
+    memory = life.memory
+    assert memory is not None
     if request.device is Device.CPU:
         for model in (trainer.model, getattr(trainer, "ref_model", None)):
             if model is not None:
                 keep_in_memory(model)
     before: dict[str, Any] = {}
+    peaks: dict[str, float] = {}
 
     def ready() -> Meter:
         before.update(checkpointed(trainer.model))
@@ -223,6 +237,10 @@ def _train(
         return Meter(trainer, generates=built.recipe.completion_field is not None)
 
     def settling() -> AbstractContextManager[object]:
+        peaks.update(memory.measures())
+        lost = contest.lost_by_memory(peaks)
+        if lost is not None:
+            raise _Ended(cut_short(lost, None, peaks, built, rows))
         if request.device is not Device.CPU:
             return nullcontext()
         models = (trainer.model, getattr(trainer, "ref_model", None))
@@ -237,8 +255,19 @@ def _train(
         life.enter(Phase.MEASURE)
         life.surroundings = Surroundings.begin(torch.get_num_threads(), life.uuid)
 
+    def timed() -> None:
+        if not steady.is_warm:
+            return
+        if life.live is not None:
+            peaks["peak_live_tensor_bytes"] = life.live.peak_bytes
+        rates = _rates(steady, schedule, rows)
+        lost = contest.lost_by_pace(peaks, rates, len(steady.measured), steady.n_left, measure.precision)
+        if lost is not None:
+            disturbed = _disturbances(life, steady)
+            raise _Ended(cut_short(lost, rates, {**peaks, **memory.measures()}, built, rows, disturbed))
+
     steady = SteadyState(measure.precision, measure.min_passes, measure.max_passes, measure.max_seconds)
-    bracket = Bracket(schedule, steady, life.memory, ready, settling, measuring)
+    bracket = Bracket(schedule, steady, memory, ready, settling, measuring, timed)
     trainer.args.max_steps = schedule.last_edge
     trainer.add_callback(bracket)
     try:
@@ -248,7 +277,7 @@ def _train(
     return bracket, steady
 
 
-def _check_in_force(built: Built, request: TrialRequest, life: _Life, known: dict[str, int]) -> None:
+def _check_in_force(built: Built, request: TrialRequest, life: _Life, known: Mapping[str, int]) -> None:
     """Write effective.json; end the trial when it is not what was asked for, or known already."""
     facts = effective(built, request.config)
     life.hash = effective_hash(facts)

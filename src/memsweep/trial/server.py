@@ -76,11 +76,11 @@ class TemplateProcess:
     """One template process.  Its methods may be called from several threads.
 
     Attributes:
-        n_running: Trials that were started and not yet `release`d.
+        n_users: Who counts on it: as long as there are some, it is not closed for another.  Kept by its pool.
     """
 
     def __init__(self, environment: Mapping[str, str], preload: Sequence[str]) -> None:
-        self.n_running = 0
+        self.n_users = 0
         self._owner = os.getpid()
         self._token = secrets.token_hex(8)
         self._lock = threading.Lock()
@@ -113,6 +113,11 @@ class TemplateProcess:
         return self._process.poll() is None
 
     @property
+    def is_importing(self) -> bool:
+        """Whether nobody has heard yet that its imports are done."""
+        return self._readiness is None
+
+    @property
     def mark(self) -> dict[str, str]:
         """The variable that its descendants carry, for a trial's environment."""
         return {TEMPLATE: self._token}
@@ -125,16 +130,15 @@ class TemplateProcess:
         """
         with self._lock:
             if self._readiness is None:
-                self._control.settimeout(timeout_seconds)
                 try:
+                    self._control.settimeout(timeout_seconds)
                     message = self._control.recv(1 << 20)
+                    self._control.settimeout(None)
                 except TimeoutError:
                     problem = f"did not finish its imports in {timeout_seconds:.0f} s"
                     raise self._ended(problem) from None
-                except OSError:
+                except OSError:  # it has ended, or another thread has closed this end
                     message = b""
-                finally:
-                    self._control.settimeout(None)
                 if not message:
                     raise self._ended("ended while it was importing")
                 said = json.loads(message)
@@ -169,29 +173,26 @@ class TemplateProcess:
             for fd in (payload_fd, messages_w, status_w):
                 os.close(fd)
         os.set_blocking(messages_r, False)
-        with self._lock:
-            self.n_running += 1
         return RunningTrial(number, messages_r, status_r, began)
-
-    def release(self, trial: RunningTrial) -> None:
-        """Close the trial's pipes and count it as ended."""
-        trial.close()
-        with self._lock:
-            self.n_running -= 1
 
     def kill(self, trial: RunningTrial) -> None:
         """Have the template end a trial, its process group and what it left; the status pipe tells when."""
         with suppress(OSError):
             self._control.send(json.dumps({"kill": trial.number}).encode())
 
-    def abandon(self) -> None:
-        """End the template and all its descendants at once, whatever state they are in."""
+    def abandon(self) -> tuple[int, ...]:
+        """End the template and all its descendants at once, whatever state they are in.
+
+        Returns:
+            Those that are not gone yet.
+        """
         if os.getpid() != self._owner:
-            return
+            return ()
         with suppress(ProcessLookupError):
             self._process.kill()
-        kernel.kill_all_with(TEMPLATE, self._token)
+        survivors = kernel.kill_all_with(TEMPLATE, self._token)
         self.close()
+        return survivors
 
     def close(self) -> None:
         """Let the template end, with every trial it still has, and wait for it."""
@@ -212,8 +213,11 @@ class TemplateProcess:
             self._process.wait(1.0)
         code = self._process.returncode
         how = "" if code is None else f", exit code {code}" if code >= 0 else f", signal {-code}"
-        self._log.seek(0)
-        lines = self._log.read()[-4096:].decode("utf-8", "replace").strip().splitlines()[-8:]
+        said = b""
+        with suppress(ValueError):  # closed, because another thread has ended the template
+            self._log.seek(0)
+            said = self._log.read()
+        lines = said[-4096:].decode("utf-8", "replace").strip().splitlines()[-8:]
         text = "".join(f"\n  {line}" for line in lines)
         message = f"the process that trials are forked from {problem}{how}{text}"
         negative = code is not None and code < 0

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 
 from memsweep import machine
 from memsweep.trial import child, kernel
+from memsweep.trial.orphans import Orphans
 
 # The path comes first: this package may be on it and nowhere else.  The last word is for `ps`.
 BOOT = """\
@@ -72,6 +73,7 @@ class _Template:
         self._parent_pid = parent_pid
         self._pid = os.getpid()
         self._trials: dict[int, _Trial] = {}
+        self._orphans = Orphans(_PATIENCE_SECONDS)
         self._is_serving = False
         self._is_ending = False
         self._wake_r, self._wake_w = os.pipe()
@@ -160,29 +162,10 @@ class _Template:
             found, status = os.waitpid(pid, os.WNOHANG)
             if found:
                 del self._trials[pid]
-                n_orphans = self._end_orphans()
-                _tell(trial.status_fd, {"status": status, "orphans": n_orphans, "at": time.monotonic()})
+                survivors = self._orphans.end(self._trials, pid)
+                n_orphans = self._orphans.taken_count(pid)
+                _tell(trial.status_fd, {"status": status, "orphans": n_orphans, "survivors": survivors})
                 os.close(trial.status_fd)
-
-    def _end_orphans(self) -> int:
-        """End what a trial has left behind, and what that leaves behind; return how many there were.
-
-        Every trial takes in its own orphans while it lives, so whatever is this process's child and
-        no trial was left by one that has ended.
-        """
-        ended: set[int] = set()
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while orphans := [pid for pid in kernel.children(self._pid) if pid not in self._trials]:
-            for pid in orphans:
-                if pid not in ended:
-                    kernel.kill(pid)
-                    ended.add(pid)
-                with suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.001)
-        return len(ended)
 
     def _end(self) -> None:
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -192,7 +175,7 @@ class _Template:
             self._reap()
             time.sleep(0.001)
         self._trials.clear()
-        self._end_orphans()
+        self._orphans.end(self._trials)
         os._exit(0)
 
     def _send(self, message: dict[str, Any]) -> None:

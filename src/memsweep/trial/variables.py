@@ -14,6 +14,9 @@ from memsweep.machine import ALLOCATOR_VARIABLES
 
 DEVICES = "CUDA_VISIBLE_DEVICES"
 TEMPLATE = "MEMSWEEP_TEMPLATE"
+"""What all descendants of one template have in common."""
+TRIAL = "MEMSWEEP_TRIAL"
+"""The process that a trial runs in: programs that it starts have it from there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class Seen:
         status: Wait status; None when the template could not tell.
         failed: Why the template could not start it; None when it could.
         n_orphans: Processes that the trial left behind, and that were ended.
+        survivors: Processes of the trial that were killed and are not gone yet.
         has_begun: The template has started it, or failed to; otherwise it ended before it got that far.
         timed_out: It was ended for taking too long.
         ended: `time.monotonic()` of its end.
@@ -43,21 +44,36 @@ class Seen:
     status: int | None = None
     failed: str | None = None
     n_orphans: int = 0
+    survivors: tuple[int, ...] = ()
     has_begun: bool = False
     timed_out: bool = False
     ended: float = 0.0
 
 
 def watch(
-    template: TemplateProcess, trial: RunningTrial, timeout_seconds: float | None, on_phase: OnPhase | None
+    template: TemplateProcess,
+    trial: RunningTrial,
+    timeout_seconds: float | None,
+    on_phase: OnPhase | None,
+    interrupt_fd: int | None = None,
 ) -> Seen:
     """Wait until `trial` has ended, ending it when its time is up.
 
     Whatever is raised meanwhile, Ctrl-C included, ends the trial first and is then raised again.
+
+    Args:
+        template: What the trial was forked from.
+        trial: The trial.
+        timeout_seconds: From its request on; None means no limit.
+        on_phase: Called with each phase.
+        interrupt_fd: When it can be read, the trial is to end; it is not read.
+
+    Raises:
+        KeyboardInterrupt: After Ctrl-C in this thread, or when `interrupt_fd` can be read.
     """
     watcher = _Watch(template, trial, on_phase)
     try:
-        watcher.wait(timeout_seconds)
+        watcher.wait(timeout_seconds, interrupt_fd)
     except BaseException:
         watcher.on_phase = None
         watcher.end()
@@ -75,10 +91,10 @@ class _Watch:
         self._status = bytearray()
         self._is_over = False
 
-    def wait(self, timeout_seconds: float | None) -> None:
+    def wait(self, timeout_seconds: float | None, interrupt_fd: int | None) -> None:
         """Wait for the end; at the limit, bring it about."""
         limit = None if timeout_seconds is None else self._trial.began + timeout_seconds
-        self._listen_until(limit)
+        self._listen_until(limit, interrupt_fd)
         if not self._is_over:
             self.seen.timed_out = True
             self.end()
@@ -90,13 +106,15 @@ class _Watch:
         self._template.kill(self._trial)
         self._listen_until(time.monotonic() + _GRACE_SECONDS)
         if not self._is_over:
-            self._template.abandon()
+            self.seen.survivors = self._template.abandon()
             self._finish()
 
-    def _listen_until(self, limit: float | None) -> None:
+    def _listen_until(self, limit: float | None, interrupt_fd: int | None = None) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._trial.messages_fd, selectors.EVENT_READ)
             selector.register(self._trial.status_fd, selectors.EVENT_READ)
+            if interrupt_fd is not None:
+                selector.register(interrupt_fd, selectors.EVENT_READ)
             while not self._is_over:
                 remaining = None if limit is None else limit - time.monotonic()
                 if remaining is not None and remaining <= 0:
@@ -107,6 +125,8 @@ class _Watch:
                     selector.unregister(self._trial.messages_fd)
                 if self._trial.status_fd in ready:
                     self._read_status()
+                if interrupt_fd in ready and not self._is_over:
+                    raise KeyboardInterrupt
 
     def _read_messages(self) -> bool:
         """Take in what has arrived; return False at the end of the pipe."""
@@ -149,13 +169,13 @@ class _Watch:
             self.seen.has_begun = True
             if "status" in said:
                 self.seen.status = said["status"]
-                self.seen.n_orphans = said["orphans"]
+                self.seen.n_orphans, self.seen.survivors = said["orphans"], tuple(said["survivors"])
                 self._finish()
             elif "failed" in said:
                 self.seen.failed = said["failed"]
                 self._finish()
         if not part and not self._is_over:  # the template has ended, and its trials with it
-            self._template.abandon()
+            self.seen.survivors = self._template.abandon()
             self._finish()
 
     def _finish(self) -> None:

@@ -164,7 +164,7 @@ class TechniqueApp:
         keys = [str(key) for key in composed if key != "hydra"]
         if not set(keys) >= _NEEDED:
             return
-        with read_write(composed), open_dict(composed):
+        with read_write(composed.hydra), open_dict(composed.hydra):
             composed.hydra.job.num, composed.hydra.job.id = 0, "0"
         with known_to_hydra(composed):
             # As the trial itself does: config by config, since a study's own may hold what no trial has.

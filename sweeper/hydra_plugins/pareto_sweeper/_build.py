@@ -2,70 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution
 
 from memsweep.complaint import near
 from memsweep.config.groups import require_groups
 from memsweep.errors import ConfigError
+from memsweep.search.exclusion import excluding
 from memsweep.search.grammar import label_text, read_value
-from memsweep.search.parameter import Fixed, Parameter
+from memsweep.search.parameter import Condition, Fixed, Parameter
 from memsweep.search.space import GROUP, NODE, Conditional, Entry, Space, technique_of
+from memsweep.search.verdict import Judge
 
 from ._app import App
+from ._conditions import conditioned, read_exclusions
 from ._groups import options_of
-from ._overrides import fixed, searched
-from ._typed import collect
+from ._keys import Keys
+from ._overrides import fixed, key_of, searched
+from ._typed import collect, expanded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What `hydra.sweeper` says of the space.
+
+    Attributes:
+        params: `hydra.sweeper.params`, as far as they are in use.
+        all_params: All of them.
+        when: `hydra.sweeper.when`.
+        exclude: `hydra.sweeper.exclude`.
+        option_parameters: Also search the parameters of searched options, over the values their files offer.
+    """
+
+    params: Mapping[str, Any]
+    all_params: Mapping[str, Any] = field(default_factory=dict)
+    when: Any = field(default_factory=dict)
+    exclude: Any = None
+    option_parameters: bool = False
+
+
+class Searched(NamedTuple):
+    """What is searched, and who judges of it."""
+
+    space: Space
+    judge: Judge
 
 
 def build_space(
-    params: Mapping[str, Any],
+    asked: Asked,
     arguments: Sequence[str],
     app: App,
     loader: ConfigLoader,
+    config: DictConfig,
     *,
     seed: int = 0,
-    search_options: bool = False,
-) -> Space:
-    """Return the space that `hydra.sweeper.params` and the command line describe.
+) -> Searched:
+    """Return the space that `hydra.sweeper` and the command line describe.
 
     Args:
-        params: `hydra.sweeper.params`.
+        asked: What `hydra.sweeper` says.
         arguments: The command line's overrides; they win where both name a key.
         app: Knows which option has which parameters.
         loader: Knows the config groups.
+        config: Hydra's composed config.
         seed: Decides the order where `shuffle` asks for one.
-        search_options: Also search the parameters of searched options, over the values their files offer.
 
     Raises:
         ConfigError: If something typed cannot be meant; the message says what is on offer.
     """
-    overrides = collect(params, arguments, loader)
+    overrides = collect(asked.params, arguments, loader)
     require_groups(overrides, app.techniques)
     read = [searched(o, seed) if o.is_sweep_override() else fixed(o) for o in overrides]
     by_key = {entry.key: entry for entry in read}
+    problems: list[str] = []
     for override, entry in zip(overrides, read, strict=True):
-        _require_options(override, entry, loader)
+        problems += _missing_options(override, entry, loader)
     entries: list[Entry] = [_conditional(entry, by_key, app) for entry in read]
-    if search_options:
+    if asked.option_parameters:
         entries.extend(_offered(by_key, app))
-    return Space(entries=tuple(entries), techniques=app.techniques)
+    keys = Keys(
+        entries,
+        expanded(asked.all_params, loader),
+        (key_of(override) for override in OverridesParser.create().parse_overrides(list(arguments))),
+        config,
+        loader,
+        lambda texts: loader.load_sweep_config(config, list(texts)),
+    )
+    found = conditioned(asked.when, entries, keys, problems)
+    exclusions = read_exclusions(asked.exclude, keys, problems)
+    if problems:
+        raise ConfigError("\n".join(dict.fromkeys(problems)))
+    space = Space(entries=found.entries, techniques=app.techniques, left_out=found.left_out)
+    return Searched(space, excluding(app.judge, exclusions, keys.lookup))
 
 
-def _require_options(override: Override, entry: Fixed | Parameter, loader: ConfigLoader) -> None:
-    """Raise if a config group is to have an option that does not exist."""
+def _missing_options(override: Override, entry: Fixed | Parameter, loader: ConfigLoader) -> Iterator[str]:
+    """Yield a sentence for each option that a config group is to have, and has not."""
     values = entry.values if isinstance(entry, Parameter) else (entry.value,)
     offered = options_of(loader, override.key_or_group)  # empty for a key that is no group
     for value in values:
         if offered and isinstance(value, str) and "/" not in value and value not in offered:
-            raise ConfigError(
-                f"{entry.key} has no option {value!r}{near(value, offered)}; it has {', '.join(offered)}"
-            )
+            yield f"{entry.key} has no option {value!r}{near(value, offered)}; it has {', '.join(offered)}"
 
 
 def _conditional(entry: Fixed | Parameter, by_key: Mapping[str, Fixed | Parameter], app: App) -> Entry:
@@ -81,8 +125,8 @@ def _conditional(entry: Fixed | Parameter, by_key: Mapping[str, Fixed | Paramete
         )
         _require_declared(entry.key, technique, group.labels, bool(among), name)
         if isinstance(entry, Parameter):
-            return replace(entry, parent=group.name, among=among)
-        return Conditional(override=entry, parent=group.name, among=among)
+            return replace(entry, conditions=(Condition(parent=group.name, among=among),))
+        return Conditional(override=entry, conditions=(Condition(parent=group.name, among=among),))
     option = app.option_of(technique) if group is None else str(group.value)
     _require_declared(entry.key, technique, (option,), name in app.parameters_of(technique, option), name)
     return entry
@@ -129,7 +173,9 @@ def _offer(
     keys: Sequence[str],
 ) -> Parameter:
     group = by_key.get(GROUP + key.removeprefix(NODE).split(".")[0])
-    is_searched = isinstance(group, Parameter)
+    conditions = (
+        (Condition(parent=group.name, among=frozenset(among)),) if isinstance(group, Parameter) else ()
+    )
     return Parameter(
         name=key if keys.count(key) == 1 else f"{key} of {' or '.join(among)}",
         key=key,
@@ -137,6 +183,5 @@ def _offer(
         distribution=CategoricalDistribution(texts),
         labels=texts,
         values=tuple(read_value(text) for text in texts),
-        parent=group.name if isinstance(group, Parameter) else None,
-        among=frozenset(among) if is_searched else frozenset(),
+        conditions=conditions,
     )

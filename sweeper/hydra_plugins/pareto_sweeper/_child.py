@@ -19,7 +19,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 from omegaconf.basecontainer import BaseContainer
 
-from memsweep.trial.process import learn_set_ups
+from memsweep.record.rivals import Rivals
+from memsweep.trial.process import learn_rivals, learn_set_ups
 
 # Scanning for plugins takes 20 ms; a job that composes configs itself has it done on first use.
 _NEVER_SENT = frozenset({"Plugins"})
@@ -55,6 +56,7 @@ def run_in_process(
     config: DictConfig,
     state: HydraState,
     known: Mapping[str, int],
+    rivals: Rivals | None,
 ) -> JobReturn:
     """Run one job in this process, which was made for it.
 
@@ -64,6 +66,7 @@ def run_in_process(
         config: The job's composed config.
         state: What `hydra_state` returned.
         known: Effective hash to the trial that measured it.
+        rivals: What a trial is cut short for being worse than.
 
     Raises:
         Exception: What the job raised, so that its traceback is in the job's stderr.log.
@@ -76,6 +79,7 @@ def run_in_process(
             Singleton._instances[kind] = instance
     setup_globals()
     learn_set_ups(known)
+    learn_rivals(rivals)
     task: TaskFunction = pickle.loads(task_function)
     # Of the context, `run_job` uses the callbacks; the job's config is composed already.
     context = HydraContext(config_loader=cast(ConfigLoader, None), callbacks=callbacks)

@@ -13,8 +13,8 @@ from memsweep.search.legal import COUNTED
 from memsweep.search.space import Space
 from memsweep.units import seconds_text
 
-from ._enqueue import baseline_cell
-from ._opening import notes
+from ._enqueue import first_cell
+from ._opening import ends_text, notes
 from ._settings import SweepSettings
 
 GUESS_SECONDS = 10.0
@@ -35,7 +35,8 @@ def describe(settings: SweepSettings, space: Space, asker: Asker, study: Study) 
     lines = [f"dry run of {settings.study_name}: nothing is run"]
     for parameter in space.parameters:
         values = ", ".join(parameter.labels) or str(parameter.distribution)
-        where = f"  (only with {parameter.parent})" if parameter.parent else ""
+        demands = " and ".join(condition.text for condition in parameter.conditions)
+        where = f"  (only with {demands})" if demands else ""
         lines.append(f"  {parameter.name}: {values}{where}")
     lines += [f"  {text}  (fixed)" for text in space.fixed]
     n_cells = space.n_cells()
@@ -50,10 +51,10 @@ def describe(settings: SweepSettings, space: Space, asker: Asker, study: Study) 
         refusals = asker.legal.refusals().most_common()
         lines += [f"  {count:,} refused: {rule}" for rule, count in refusals]
         n_runs = min(n_runs, max(len(listed), 1))
-    broken = asker.legal.verdict(baseline_cell(space)).violations
+    broken = asker.legal.verdict(first_cell(asker)).violations
     lines += [f"the baseline itself cannot run: {sentence}" for sentence in broken]
     seconds, reason = seconds_a_trial(settings.folder, study)
-    lines += notes(settings, space)
+    lines += [ends_text(settings), *notes(settings, space)]
     total = seconds_text(n_runs * settings.repeats * seconds)
     each = f", {settings.repeats} times" if settings.repeats > 1 else ""
     then = ", and the front again after that" if settings.front_repeats else ""

@@ -18,11 +18,14 @@ from omegaconf import OmegaConf
 
 from memsweep.config.groups import require_groups
 from memsweep.errors import ConfigError
+from memsweep.search.ask import Asker
 from memsweep.search.grammar import label_text
+from memsweep.search.match import same_value
 from memsweep.search.parameter import Fixed, Parameter
 from memsweep.search.space import GROUP, Cell, Space, technique_of
 from memsweep.technique.option import BASELINE
 
+from ._keys import key_of_entry
 from ._overrides import fixed
 
 
@@ -33,6 +36,16 @@ def baseline_cell(space: Space) -> Cell:
     has the first of its values.
     """
     return space.cell(_baseline_labels(space))
+
+
+def first_cell(asker: Asker) -> Cell:
+    """Return the first trial's cell: the baseline.
+
+    Where there are no techniques it is one cell among many, whose values happen to be named first; if it is
+    excluded, one near it does as well.
+    """
+    cell = baseline_cell(asker.space)
+    return cell if asker.space.techniques else asker.legal.mended(cell) or cell
 
 
 def _baseline_labels(space: Space) -> dict[str, str | None]:
@@ -74,36 +87,49 @@ def read_trials(path: Path, space: Space, loader: ConfigLoader) -> list[tuple[Ce
                     f"{path}, trial {number}: {override.input_line} is not one value of the app's"
                 )
         require_groups(overrides, space.techniques)
-        found.append(_placed(overrides, space))
+        try:
+            found.append(_placed(overrides, space))
+        except ConfigError as error:
+            raise ConfigError(f"{path}, trial {number}: {error}") from error
     return found
 
 
 def _placed(overrides: Iterable[Override], space: Space) -> tuple[Cell, Space]:
     labels = _baseline_labels(space)
     extra: dict[str, Fixed] = {}
+    named: dict[str, list[Parameter]] = {}
     for override in overrides:
         entry = fixed(override)
         matching = [parameter for parameter in space.parameters if parameter.key == entry.key]
+        named |= {entry.key: matching} if matching else {}
         for parameter in matching:
             labels[parameter.name] = _label(parameter, override)
         if not matching:
             extra[entry.key] = entry
     cell = space.cell(labels)
+    exist = space.labels(cell)
+    problems = [
+        f"{key} exists only with {' or '.join(map(_demands, matching))}; choose that too, or drop {key}"
+        for key, matching in named.items()
+        if all(exist[one.name] is None for one in matching)
+    ]
+    if problems:
+        raise ConfigError("; ".join(problems))
     if not extra:
         return cell, space
-    kept = [entry for entry in space.entries if _key(entry) not in extra]
+    kept = [entry for entry in space.entries if key_of_entry(entry) not in extra]
     return cell, Space(entries=(*kept, *extra.values()), techniques=space.techniques)
 
 
-def _key(entry: Any) -> str:
-    return str(entry.key if isinstance(entry, Fixed | Parameter) else entry.override.key)
+def _demands(parameter: Parameter) -> str:
+    return " and ".join(condition.text for condition in parameter.conditions)
 
 
 def _label(parameter: Parameter, override: Override) -> str:
     """Return the parameter's own label for a value, so that the sampler knows it; else the value's text."""
     value = override.value()
     for label, known in zip(parameter.labels, parameter.values, strict=True):
-        if type(known) is type(value) and known == value:
+        if same_value(known, value):
             return label
     return label_text(override._value)
 

@@ -32,7 +32,7 @@ def settle_folder(config: DictConfig) -> None:
     Raises:
         ConfigError: If the name asked for cannot be a folder's.
     """
-    with read_write(config), open_dict(config):
+    with read_write(config.hydra), open_dict(config.hydra):
         name = config.hydra.sweeper.study_name
         if name is None:
             name = default_name(config)
@@ -41,13 +41,15 @@ def settle_folder(config: DictConfig) -> None:
         with known_to_hydra(config):
             folder = Path(str(config.hydra.sweep.dir)).absolute()
         config.hydra.sweep.dir = str(folder)
-        pinned = QuotedString(text=str(folder), quote=Quote.single).with_quotes()
-        config.hydra.overrides.hydra.append(f"hydra.sweep.dir={pinned}")
+        # hydra-core 1.4 refuses jobs whose hydra.sweeper is not the sweep's own: its name is pinned as well.
+        for key, text in (("hydra.sweep.dir", str(folder)), ("hydra.sweeper.study_name", str(name))):
+            pinned = QuotedString(text=text, quote=Quote.single).with_quotes()
+            config.hydra.overrides.hydra.append(f"{key}={pinned}")
 
 
 def trial_folder(config: DictConfig, number: int) -> Path:
     """Return where Hydra would put a job of this number, of those that are not launched."""
-    with read_write(config), open_dict(config):
+    with read_write(config.hydra), open_dict(config.hydra):
         config.hydra.job.num, config.hydra.job.id = number, str(number)
         with known_to_hydra(config):
             return Path(str(config.hydra.sweep.dir), str(config.hydra.sweep.subdir))

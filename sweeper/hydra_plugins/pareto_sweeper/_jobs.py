@@ -7,12 +7,12 @@ in a process of its own.
 
 from __future__ import annotations
 
-import copy
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,30 +21,36 @@ from typing import Any
 import cloudpickle
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.utils import JobReturn, JobRuntime, JobStatus, setup_globals
+from hydra.core.utils import JobReturn, setup_globals
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memsweep.config.schema import trial_config
-from memsweep.errors import TrialError
+from memsweep.errors import ConfigError, TrialError
+from memsweep.machine import Device, device
 from memsweep.record.folder import TrialFolder
-from memsweep.record.outcome import Crashed, Phase
+from memsweep.record.outcome import Phase
+from memsweep.record.rivals import Rivals
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.settings import merge
 from memsweep.trial.ending import error_of, record_interrupted, record_of
-from memsweep.trial.environment import trial_environment
+from memsweep.trial.environment import threads_of_share, trial_environment
 from memsweep.trial.isolate import ProcessEnd, ProcessPool, ProcessRequest, pickled
 from memsweep.trial.launch import PRELOAD, begin_folder
+from memsweep.trial.lease import Holding, Lease, Leases, leases
+from memsweep.trial.variables import hides_devices
 
 from ._child import CONFIG_SOURCES, HydraState, hydra_state, run_in_process
 from ._composition import compose
+from ._returns import failed_process, not_begun
 
 log = logging.getLogger(__name__)
 
 # The keys of a config by which a trial of techniques is known from any other app's job.
 _TRIAL = frozenset({"technique", "trainer", "measure", "launch"})
 _HYDRA = ("hydra._internal.logging_config", f"{__package__}._child")
-OnPhase = Callable[[Phase], None]
+OnPhase = Callable[[int, Phase], None]
+"""Takes the number of a job and the phase that it is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,7 @@ class _Job:
 
 
 class Jobs:
-    """Runs a launcher's jobs, and keeps what they share.
-
-    Attributes:
-        seconds: Of the last job: `compose`, each phase, `total`.
+    """Runs a launcher's jobs, and keeps what they share.  `run` may be called from several threads.
 
     Args:
         settings: Of the launcher (`config.IsolatedLauncherConf`).
@@ -98,53 +101,89 @@ class Jobs:
         )
         self._catalogue: Catalogue | None = None
         self._states: dict[bool, HydraState] = {}
-        self._lock = threading.Lock()
-        self.seconds: dict[str, float] = {}
+        self._lock = threading.RLock()
+        self._leases: Leases | None = None
+
+    def share_out(self, overrides: Sequence[str] | None) -> None:
+        """Give each slot its part of the machine, as a job with these overrides would see all of it.
+
+        Raises:
+            ConfigError: If there are not so many cores or devices.
+        """
+        n_slots = self._settings["slots"]
+        if n_slots < 1:
+            raise ConfigError(f"hydra.launcher.slots must be at least 1, got {n_slots}")
+        if n_slots == 1:
+            return
+        job = self._tentative(overrides)
+        environment = dict(os.environ) if job is None else job.environment
+        asked = job.data["launch"]["device"] if job is not None and job.is_trial else None
+        on_devices = asked is None or device(Device(asked))[0] is Device.CUDA
+        shared = leases(n_slots, environment, on_devices=on_devices)
+        log.info("%d trials side by side, each with %s to itself", n_slots, shared[0].text)
+        self._leases = Leases(shared)
 
     def prepare(self, overrides: Sequence[str] | None) -> None:
         """Start the template that a job with these overrides needs; what is wrong with them shows later."""
-        if overrides is None:
-            parser = OverridesParser.create(config_loader=self._context.config_loader)
-            parsed = parser.parse_overrides(_typed(self._config))
-            overrides = [str(one.input_line) for one in parsed if not one.is_sweep_override()]
-        try:
-            job = self._compose(list(overrides), 0)
-        except Exception as problem:
-            log.debug("no template started ahead: %s", problem)
-            return
-        self._pool.prepare(job.environment, job.preload)
+        job = self._tentative(overrides)
+        if job is not None:
+            self._pool.prepare(job.environment, job.preload)
 
     def run(
-        self, overrides: list[str], number: int, on_phase: OnPhase | None, known: Mapping[str, int]
-    ) -> JobReturn:
-        """Run one job to its end.
+        self,
+        overrides: list[str],
+        number: int,
+        on_phase: OnPhase | None,
+        known: Mapping[str, int],
+        rivals: Rivals | None,
+    ) -> tuple[JobReturn, Mapping[str, float]]:
+        """Run one job to its end, in a slot of its own where there are several.
 
         Args:
             overrides: The job's.
             number: The job's.
             on_phase: Called with each phase that the job reports.
             known: Effective hash to the trial that measured it.
+            rivals: What it is cut short for being worse than; None runs it to its end.
+
+        Returns:
+            What Hydra expects, and seconds: `compose`, each phase, `total` of its process.
 
         Raises:
             KeyboardInterrupt: After Ctrl-C, with the job's process ended and its folder saying so.
         """
+        with nullcontext(Holding()) if self._leases is None else self._leases.taken() as holding:
+            return self._run(holding, overrides, number, on_phase, known, rivals)
+
+    def _run(
+        self,
+        holding: Holding,
+        overrides: list[str],
+        number: int,
+        on_phase: OnPhase | None,
+        known: Mapping[str, int],
+        rivals: Rivals | None,
+    ) -> tuple[JobReturn, Mapping[str, float]]:
         began = time.monotonic()
         try:
-            job = self._compose(overrides, number)
-            composed = time.monotonic() - began
-            folder = TrialFolder(self._folder_of(job.config))
+            with self._lock:  # OmegaConf's resolvers know one config a process
+                job = self._compose(overrides, number, holding.lease)
+                composed = time.monotonic() - began
+                folder = TrialFolder(self._folder_of(job.config))
+                state = self._state(job.is_trial)
             # What places a repeat in its trial's folder is not the trial's.
             typed = [override for override in overrides if not override.startswith("hydra.")]
             begin_folder(folder, job.data if job.is_trial else None, typed)
         except Exception as error:
-            return _not_begun(overrides, error)
+            return not_begun(overrides, error), {}
         function = partial(
             run_in_process,
             self._task_function,
             self._context.callbacks,
             job.config,
-            self._state(job.is_trial),
+            state,
             dict(known),
+            rivals,
         )
         request = ProcessRequest(
             function=pickled(function),
@@ -152,33 +191,58 @@ class Jobs:
             folder=folder.path,
             timeout_seconds=job.timeout_seconds,
             preload=job.preload,
+            lease=holding.lease,
         )
         try:
-            end = self._pool.run(request, on_phase)
+            end = self._pool.run(request, None if on_phase is None else partial(on_phase, number))
         except KeyboardInterrupt:
             record_interrupted(folder)
             raise
         except TrialError as error:  # start_method=fork where that is unsound
             end = ProcessEnd(error=error)
-        self.seconds = {"compose": composed, **end.seconds}
+        holding.survivors = end.survivors
+        seconds = {"compose": composed, **end.seconds}
         if isinstance(end.returned, JobReturn):
             if job.is_trial:
                 record_of(end, folder, job.timeout_seconds)
-            return end.returned
+            return end.returned, seconds
         record = record_of(end, folder, job.timeout_seconds)
-        return _failed(job.config, folder, error_of(record, end, folder))
+        return failed_process(job.config, folder, error_of(record, end, folder)), seconds
+
+    def interrupt(self) -> None:
+        """Have every `run`, in whatever thread, end its job and raise KeyboardInterrupt."""
+        if self._leases is not None:
+            self._leases.interrupt()
+        self._pool.interrupt()
 
     def close(self) -> None:
         """End the templates."""
         self._pool.close()
 
-    def _compose(self, overrides: list[str], number: int) -> _Job:
+    def _tentative(self, overrides: Sequence[str] | None) -> _Job | None:
+        """Return a job that is not run; None where it cannot be composed, which its own run will say.
+
+        Args:
+            overrides: The job's; None: what was typed, without what is swept.
+        """
+        if overrides is None:
+            parser = OverridesParser.create(config_loader=self._context.config_loader)
+            parsed = parser.parse_overrides([str(one) for one in self._config.hydra.overrides.task])
+            overrides = [str(one.input_line) for one in parsed if not one.is_sweep_override()]
+        try:
+            return self._compose(list(overrides), 0, None if self._leases is None else self._leases.shared[0])
+        except Exception as problem:
+            log.debug("nothing is made ready for %s: %s", overrides, problem)
+            return None
+
+    def _compose(self, overrides: list[str], number: int, lease: Lease | None) -> _Job:
         config = compose(self._context.config_loader, self._config, overrides)
         with open_dict(config):
             config.hydra.job.id = str(number)
             config.hydra.job.num = number
         settings = self._settings
         base = {
+            **(threads_of_share(lease) if lease is not None else {}),
             **os.environ,
             **_texts(config.hydra.job.env_set),
             **_texts(settings["environment"] or {}),
@@ -186,6 +250,8 @@ class Jobs:
         timeout_seconds, asked = settings["timeout_seconds"], settings["preload"]
         preload = (*(asked or ()), *_HYDRA)
         if not config.keys() >= _TRIAL:
+            if lease is not None and not hides_devices(base):
+                base |= lease.environment
             return _Job(config, False, {}, base, timeout_seconds, preload)
         keys = [str(key) for key in config if key != "hydra"]
         data: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, keys), resolve=True)
@@ -193,7 +259,12 @@ class Jobs:
         if self._catalogue is None:
             self._catalogue = read_catalogue(conf_folder())
         merged = merge(trial.technique, trial.trainer.name, self._catalogue)
-        environment = trial_environment(trial, merged, base)
+        environment = trial_environment(trial, merged, base, lease)
+        if lease is not None and not lease.devices and device(trial.launch.device)[0] is Device.CUDA:
+            raise ConfigError(
+                f"launch.device={trial.launch.device} needs a device for each of {lease.n_slots} slots, and "
+                "none was shared out: the study's first trial computes on none, or the driver shows none"
+            )
         timeout_seconds = trial.launch.timeout_seconds if timeout_seconds is None else timeout_seconds
         preload = (*((*PRELOAD, "memsweep.entry") if asked is None else asked), *_HYDRA)
         return _Job(config, True, data, environment, timeout_seconds, preload)
@@ -215,40 +286,6 @@ class Jobs:
         return self._states[is_trial]
 
 
-def _typed(config: DictConfig) -> list[str]:
-    """Return the overrides of the app's own config, as typed."""
-    return [str(override) for override in config.hydra.overrides.task]
-
-
 def _texts(node: Any) -> dict[str, str]:
     plain: Any = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     return {str(name): str(value) for name, value in dict(plain).items()}
-
-
-def _not_begun(overrides: list[str], error: Exception) -> JobReturn:
-    """Return the failure of a job whose config cannot be composed, or whose folder cannot be made."""
-    reason = f"it could not begin: {str(error).splitlines()[0] if str(error) else repr(error)}"
-    error.outcome = Crashed(reason=reason, phase=Phase.START)  # type: ignore[attr-defined]
-    job_return = JobReturn(overrides=overrides, status=JobStatus.FAILED)
-    job_return.return_value = error
-    return job_return
-
-
-def _failed(config: DictConfig, folder: TrialFolder, error: BaseException) -> JobReturn:
-    """Return what `run_job` would have, had it lived to tell."""
-    config = copy.deepcopy(config)
-    with read_write(config.hydra.runtime), open_dict(config.hydra.runtime):
-        config.hydra.runtime.output_dir = str(folder.path)
-    task_config = copy.deepcopy(config)
-    with read_write(task_config), open_dict(task_config):
-        del task_config["hydra"]
-    job_return = JobReturn(
-        overrides=_typed(config),
-        cfg=task_config,
-        hydra_cfg=OmegaConf.masked_copy(config, ["hydra"]),
-        working_dir=str(folder.path) if config.hydra.job.chdir else os.getcwd(),  # noqa: PTH109, as text
-        task_name=JobRuntime.instance().get("name"),
-        status=JobStatus.FAILED,
-    )
-    job_return.return_value = error
-    return job_return

@@ -29,15 +29,24 @@ def opening(
     """
     listed = asker.legal.listed()
     cells = f"{asker.space.n_cells():,.0f} combinations" if asker.space.is_discrete else "an unbounded space"
-    legal = f", {len(listed):,} of them legal" if listed is not None and asker.space.techniques else ""
+    is_judged = listed is not None and (asker.space.techniques or len(listed) < asker.space.n_cells())
+    legal = f", {len(listed or ()):,} of them legal" if is_judged else ""
     sampler = study.sampler.get("name") or study.sampler.get("_target_")
     yield f"study {study.name}: {settings.n_trials} trials of {cells}{legal}; sampler {sampler}"
     yield f"folder: {settings.folder.path}"
     if mirror.command:
         yield f"watch{mirror.note}:  {mirror.command}"
+    if len(settings.stop.in_force) > 1:
+        yield ends_text(settings)
     yield from notes(settings, asker.space)
     if note:
         yield note
+
+
+def ends_text(settings: SweepSettings) -> str:
+    """Return when the study ends, at the latest."""
+    *others, last = settings.stop.in_force
+    return f"ends after {', '.join(others)} or {last}" if others else f"ends after {last}"
 
 
 def notes(settings: SweepSettings, space: Space) -> Iterator[str]:
@@ -53,6 +62,11 @@ def notes(settings: SweepSettings, space: Space) -> Iterator[str]:
         again.append(f"the front is measured {times} more at the end")
     if again:
         yield ", and ".join(again)
+    if settings.cut_short and space.techniques:
+        yield "trials that cannot come onto the front are cut short (all to their end: cut_short=false)"
+    if space.left_out:
+        verb = "is" if len(space.left_out) == 1 else "are"
+        yield f"{' and '.join(space.left_out)} {verb} left out: what hydra.sweeper.when asks for never holds"
     deciding = [
         parameter.key
         for parameter in space.parameters

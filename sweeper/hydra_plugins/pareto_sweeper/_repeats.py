@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from hydra.core.override_parser.types import Quote, QuotedString
 
 from memsweep.record.comparable import differences
 from memsweep.record.outcome import Measured, NotInForce, Outcome
 from memsweep.record.trial import TrialRecord, TrialResult
-from memsweep.study.book import Book
+from memsweep.study.book import Book, Ended
 from memsweep.study.files import StudyFiles
 from memsweep.study.progress import Progress
+from memsweep.study.stop import Stop
 
-from ._interrupts import Interrupts
-from ._launches import Job, Launches
-from ._returns import interrupted_record
+from ._launches import Job
 from ._settings import SweepSettings
+from ._underway import Task, Underway
 
 NEWCOMERS = 2
 """How often trials that come onto the front by its repeats are measured again as well.
@@ -41,23 +42,24 @@ class Repeats:
         *,
         settings: SweepSettings,
         book: Book,
-        launches: Launches,
+        underway: Underway,
         files: StudyFiles,
         progress: Progress,
-        interrupts: Interrupts,
+        late: Callable[[], Stop | None],
     ) -> None:
         """Owe nothing.
 
         Args:
             settings: How many.
             book: The trials.
-            launches: Runs them.
+            underway: Has them run, beside trials where there is room.
             files: Writes the study's files.
             progress: What is told meanwhile.
-            interrupts: Keeps Ctrl-C from splitting what belongs together.
+            late: Says why there is no time for a further run; None when there is.
         """
-        self._settings, self._book, self._launches = settings, book, launches
-        self._files, self._progress, self._interrupts = files, progress, interrupts
+        self._settings, self._book, self._underway = settings, book, underway
+        self._files, self._progress = files, progress
+        self._late = late
         self._rng = random.Random(f"{settings.seed} repeats")  # not the sampler's: trials stay the same
         self._owed: list[int] = []
 
@@ -66,8 +68,15 @@ class Repeats:
         if isinstance(result.outcome, Measured):
             self._owed += [result.number] * (self._settings.repeats - 1)
 
-    def before_next(self, n_left: int) -> None:
-        """Run the repeats that come before the next trial.
+    @property
+    def n_ahead(self) -> int:
+        """How many repeats are to come, those of the next trial and of the front as it is now with them."""
+        again = {result.number for result in self._book.front} | {self._book.measured_baseline}
+        n_front = len(again - {None}) if self._book.front else 0
+        return len(self._owed) + self._settings.repeats - 1 + self._settings.front_repeats * n_front
+
+    def start_next(self, n_left: int) -> bool:
+        """Start a repeat if one comes before the next trial, and tell whether one was started.
 
         What is owed and what is left lie in one urn, from which is drawn: so a repeat is as likely to be
         anywhere later in the study.
@@ -75,13 +84,21 @@ class Repeats:
         Args:
             n_left: Trials to come.
         """
-        while self._owed and self._rng.random() < len(self._owed) / (len(self._owed) + n_left):
-            self._run_owed()
+        owed = self._startable()
+        if not owed or self._rng.random() >= len(owed) / (len(owed) + max(n_left, 0)):
+            return False
+        self._start_owed(owed)
+        return True
 
     def rest(self) -> None:
-        """Run all that is still owed."""
-        while self._owed:
-            self._run_owed()
+        """Run all that is still owed, as far as there is time."""
+        while self._owed and self._has_time():
+            owed = self._startable()
+            if owed and self._underway.n_free:
+                self._start_owed(owed)
+            else:
+                self._underway.wait()
+        self._underway.drain()
 
     def front(self) -> None:
         """Measure the set-ups on the front again, the baseline too, and those that come onto it thereby.
@@ -93,37 +110,55 @@ class Repeats:
             front, baseline = [result.number for result in self._book.front], self._book.measured_baseline
             wanted = dict.fromkeys([*front, baseline] if front else [])
             members = [number for number in wanted if number is not None and number not in done]
-            if not members:
+            has_time = bool(members) and self._rounds(members)
+            self._underway.drain()
+            if not has_time:
                 return
             done.update(members)
-            self._rounds(members)
 
-    def _rounds(self, members: Sequence[int]) -> None:
-        """Measure each of `members` again, once a round, each round in an order of its own."""
+    def _has_time(self) -> bool:
+        """Tell whether a further run may begin, and say why not."""
+        stopped = self._late()
+        if stopped is not None:
+            self._progress.note(f"not everything is measured again: {stopped.why}")
+        return stopped is None
+
+    def _rounds(self, members: Sequence[int]) -> bool:
+        """Measure each of `members` again, once a round, each round in an order of its own.
+
+        Returns:
+            Whether there was time for all.
+        """
         total, step = self._settings.front_repeats * len(members), 0
         for _ in range(self._settings.front_repeats):
             for number in self._rng.sample(members, len(members)):
+                if not self._has_time():
+                    return False
+                while number in self._underway or not self._underway.n_free:
+                    self._underway.wait()
                 step += 1
-                self._run(number, f"measuring the front again ({step} of {total})")
+                self._start(number, f"measuring the front again ({step} of {total})")
+        return True
 
-    def _run_owed(self) -> None:
-        number = self._owed.pop(self._rng.randrange(len(self._owed)))
+    def _startable(self) -> list[int]:
+        """Return what is owed, but for those that are being measured: their runs are told apart by order."""
+        return [number for number in self._owed if number not in self._underway]
+
+    def _start_owed(self, owed: Sequence[int]) -> None:
+        number = owed[self._rng.randrange(len(owed))]
+        self._owed.remove(number)
         n_done = len(self._book[number].repeats) + 2
-        self._run(number, f"measuring again ({n_done} of {self._settings.repeats})")
+        self._start(number, f"measuring again ({n_done} of {self._settings.repeats})")
 
-    def _run(self, number: int, why: str) -> None:
+    def _start(self, number: int, why: str) -> None:
         result = self._book[number]
-        job = self._job(result)
-        self._progress.begin(f"{why}: trial {number} {result.label}")
-        try:
-            # Nothing is known to it: what has been measured is what it is to measure.
-            (ended,) = self._launches.run([job], self._book.study, known={})
-        except KeyboardInterrupt:
-            with self._interrupts.held():
-                self._enter(number, interrupted_record(job.folder, self._book.study), why)
-            raise
-        with self._interrupts.held():
-            self._enter(number, ended.record, why)
+        task = Task(
+            job=self._job(result),
+            label=f"{why}: trial {number} {result.label}",
+            enter=partial(self._enter, number, why),
+        )
+        # Nothing is known to it: what has been measured is what it is to measure.
+        self._underway.start([task], known={})
 
     def _job(self, result: TrialResult) -> Job:
         """Return a trial's job once more: the same number and overrides, in a folder inside the trial's."""
@@ -134,8 +169,8 @@ class Repeats:
         overrides = (*result.overrides, f"hydra.sweep.subdir={pinned}")
         return Job(number=result.number, overrides=overrides, folder=folder)
 
-    def _enter(self, number: int, record: TrialRecord, why: str) -> None:
-        outcome = of_the_same(record, self._book[number])
+    def _enter(self, number: int, why: str, ended: Ended) -> None:
+        outcome = of_the_same(ended.record, self._book[number])
         result = self._book.enter_repeat(number, outcome)
         self._files.write(self._book)
         self._progress.again(result, outcome, why)

@@ -6,16 +6,18 @@ Any launcher may have run the job, and any app may have been in it.
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobReturn, JobRuntime, JobStatus
 from hydra.errors import HydraException
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from memsweep.errors import ConfigError
@@ -74,6 +76,35 @@ def failed_job(overrides: Sequence[str], error: BaseException) -> JobReturn:
         error = RuntimeError(f"the app ended the interpreter: sys.exit({error.code!r})")
     job.return_value = error
     return job
+
+
+def not_begun(overrides: list[str], error: Exception) -> JobReturn:
+    """Return the failure of a job whose config cannot be composed, or whose folder cannot be made."""
+    reason = f"it could not begin: {str(error).splitlines()[0] if str(error) else repr(error)}"
+    error.outcome = Crashed(reason=reason, phase=Phase.START)  # type: ignore[attr-defined]
+    job_return = JobReturn(overrides=overrides, status=JobStatus.FAILED)
+    job_return.return_value = error
+    return job_return
+
+
+def failed_process(config: DictConfig, folder: TrialFolder, error: BaseException) -> JobReturn:
+    """Return what `run_job` would have, had it lived to tell."""
+    config = copy.deepcopy(config)
+    with read_write(config.hydra.runtime), open_dict(config.hydra.runtime):
+        config.hydra.runtime.output_dir = str(folder.path)
+    task_config = copy.deepcopy(config)
+    with read_write(task_config), open_dict(task_config):
+        del task_config["hydra"]
+    job_return = JobReturn(
+        overrides=[str(override) for override in config.hydra.overrides.task],
+        cfg=task_config,
+        hydra_cfg=OmegaConf.masked_copy(config, ["hydra"]),
+        working_dir=str(folder.path) if config.hydra.job.chdir else os.getcwd(),  # noqa: PTH109, as text
+        task_name=JobRuntime.instance().get("name"),
+        status=JobStatus.FAILED,
+    )
+    job_return.return_value = error
+    return job_return
 
 
 def keep(record: TrialRecord, folder: TrialFolder) -> None:

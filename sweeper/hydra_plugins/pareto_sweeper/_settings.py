@@ -13,14 +13,22 @@ from omegaconf import OmegaConf
 from memsweep.errors import ConfigError
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Constraint, Direction
+from memsweep.study.stop import HOUR_SECONDS, StopRules
+from memsweep.units import read_seconds
+
+from ._official import translated
 
 _SEARCH_SPACE = (
     "hydra.sweeper.custom_search_space is not supported: it runs code that a config names.  Instead, "
-    "parameters of a technique's option are asked only with that option, by themselves; what must not go "
-    "together is a rule in a file of conf/technique"
+    "hydra.sweeper.when says with what a key exists, {momentum: {optimizer: [sgd, nesterov]}}, and "
+    "hydra.sweeper.exclude which combinations are not tried, [{optimizer: sgd, model: large, because: why}]; "
+    "parameters of a technique's option are asked only with that option, by themselves"
 )
-_PROGRESS = ("auto", "live", "plain", "off")
-_OPTION_PARAMETERS = ("fixed", "searched")
+_WORDS = {
+    "progress": ("auto", "live", "plain", "off"),
+    "option_parameters": ("fixed", "searched"),
+    "ladder": ("auto", "first", "off"),
+}
 _SQLITE = "sqlite:///"
 _COUNTS = {"repeats": 1, "front_repeats": 0}  # each with the least it may be
 
@@ -36,6 +44,9 @@ class SweepSettings:
         objectives: Name to direction.
         are_named: The objectives have names of their own, so the app must return a mapping.
         enqueue: A file of trials; None for none.
+        stop: What ends the study.
+        ladder: `auto`, `first` or `off`.
+        ladder_share: Share of the trials that the ladder may have at the end.
         repeats: How often each set-up is measured.
         front_repeats: How often those on the front are measured again.
     """
@@ -44,20 +55,29 @@ class SweepSettings:
     folder: StudyFolder
     sampler: Mapping[str, Any]
     storage: str | None
-    n_trials: int
+    stop: StopRules
+    cut_short: bool
+    ladder: str
+    ladder_share: float
     repeats: int
     front_repeats: int
     n_jobs: int
-    max_failure_rate: float
     objectives: Mapping[str, Direction]
     are_named: bool
     constraints: Mapping[str, Constraint]
     params: Mapping[str, Any]
+    when: Mapping[str, Any]
+    exclude: Any
     option_parameters: str
     enqueue: Path | None
     dry_run: bool
     seed: int
     progress: str
+
+    @property
+    def n_trials(self) -> int:
+        """How many trials are asked for."""
+        return self.stop.n_trials
 
     @property
     def has_repeats(self) -> bool:
@@ -79,23 +99,21 @@ def read_settings(
     Raises:
         ConfigError: All problems at once.
     """
-    data = {key: _plain(value) for key, value in raw.items()}
     problems: list[str] = []
+    data = translated({key: _plain(value) for key, value in raw.items()}, problems)
     counts: dict[str, Any] = {
         key: _count(key, least, data, app or {}, problems) for key, least in _COUNTS.items()
     }
     if data["custom_search_space"] is not None:
         problems.append(_SEARCH_SPACE)
-    problems += [
-        f"hydra.sweeper.{key} must be at least 1, got {data[key]}"
-        for key in ("n_trials", "n_jobs")
-        if data[key] < 1
-    ]
-    if not 0 <= data["max_failure_rate"] <= 1:
-        problems.append(f"hydra.sweeper.max_failure_rate must be from 0 to 1, got {data['max_failure_rate']}")
-    for key, allowed in (("progress", _PROGRESS), ("option_parameters", _OPTION_PARAMETERS)):
+    stop = _stop_rules(data, problems)
+    if data["n_jobs"] < 1:
+        problems.append(f"hydra.sweeper.n_jobs must be at least 1, got {data['n_jobs']}")
+    for key, allowed in _WORDS.items():
         if data[key] not in allowed:
             problems.append(f"hydra.sweeper.{key} must be one of {', '.join(allowed)}, got {data[key]!r}")
+    if not 0 <= data["ladder_share"] <= 1:
+        problems.append(f"hydra.sweeper.ladder_share must be from 0 to 1, got {data['ladder_share']}")
     objectives = _objectives(data["objectives"], data["direction"], problems)
     constraints = _constraints(data["constraints"], problems)
     enqueue = None if data["enqueue"] is None else Path(data["enqueue"])
@@ -106,10 +124,13 @@ def read_settings(
     if problems:
         raise ConfigError("\n".join(problems))
     same = (
-        "n_trials",
+        "cut_short",
+        "ladder",
+        "ladder_share",
         "n_jobs",
-        "max_failure_rate",
         "params",
+        "when",
+        "exclude",
         "option_parameters",
         "dry_run",
         "seed",
@@ -120,6 +141,7 @@ def read_settings(
         folder=folder,
         sampler=sampler,
         storage=storage,
+        stop=stop,
         objectives=objectives,
         are_named=bool(data["objectives"]),
         constraints=constraints,
@@ -127,6 +149,27 @@ def read_settings(
         **counts,
         **{key: data[key] for key in same},
     )
+
+
+def _stop_rules(data: Mapping[str, Any], problems: list[str]) -> StopRules:
+    """Return what ends the study; what is wrong with it is added to `problems`."""
+    lengths = {"max_seconds": "s", "max_device_hours": "h"}  # each with the unit of a bare number
+    found: dict[str, Any] = {}
+    for key, unit in lengths.items():
+        try:
+            found[key] = None if data[key] is None else read_seconds(data[key], unit)
+        except ValueError as error:
+            problems.append(f"hydra.sweeper.{key} {error}")
+    if found.get("max_device_hours") is not None:
+        found["max_device_hours"] /= HOUR_SECONDS
+    for key, least in (("n_trials", 1), ("stagnation", 1), ("max_failures", 0), ("stagnation_tolerance", 0)):
+        found[key] = data[key]
+        if data[key] is not None and not data[key] >= least:
+            problems.append(f"hydra.sweeper.{key} must be at least {least}, got {data[key]}")
+    found["max_failure_rate"] = data["max_failure_rate"]
+    if not 0 <= data["max_failure_rate"] <= 1:
+        problems.append(f"hydra.sweeper.max_failure_rate must be from 0 to 1, got {data['max_failure_rate']}")
+    return StopRules(**found, fail_fast=data["fail_fast"])
 
 
 def _count(key: str, least: int, data: Mapping[str, Any], app: Mapping[str, Any], problems: list[str]) -> int:

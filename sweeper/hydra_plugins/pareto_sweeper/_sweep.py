@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
-from hydra.types import HydraContext
+from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -31,23 +32,26 @@ from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study
 from memsweep.search.ask import Asker
 from memsweep.search.mirror import Mirror
-from memsweep.search.space import Space
+from memsweep.search.space import Cell, Space
 from memsweep.study.book import Book
 from memsweep.study.files import StudyFiles
+from memsweep.study.ladder import Ladder, alone
 from memsweep.study.progress import Progress
 from memsweep.study.publish import Publisher
 from memsweep.units import measure_text
 
 from ._app import App, app_of
-from ._build import build_space
+from ._build import Asked, build_space
 from ._dry_run import describe
-from ._enqueue import baseline_cell, read_trials
+from ._enqueue import first_cell, read_trials
 from ._folder import require_no_trials, trial_folder
 from ._interrupts import Interrupts
+from ._launches import require_one_way
 from ._opening import opening
+from ._proposals import Proposals
 from ._settings import SweepSettings, read_settings
 from ._study import StudyRun
-from ._typed import params_in_use
+from ._typed import in_use
 
 _PACKAGES = (
     "memsweep",
@@ -109,20 +113,20 @@ def _sweep(
     folder = StudyFolder(Path(config.hydra.sweep.dir))
     settings = read_settings(raw, folder, str(config.hydra.sweeper.study_name), _measure(config))
     app = app_of(config, loader)
-    params, note = params_in_use(settings.params, arguments, config)
-    space = build_space(
-        params,
-        arguments,
-        app,
-        loader,
-        seed=settings.seed,
-        search_options=settings.option_parameters == "searched",
+    counts = in_use(settings.params, settings.when, settings.exclude, arguments, config)
+    asked = Asked(
+        params=counts.params,
+        all_params=settings.params,
+        when=counts.when,
+        exclude=counts.exclude,
+        option_parameters=settings.option_parameters == "searched",
     )
+    space, judge = build_space(asked, arguments, app, loader, config, seed=settings.seed)
     study = _study(settings, space, app, config)
-    asker = Asker(space, app.judge, settings.sampler, settings.seed, study)
+    asker = Asker(space, judge, settings.sampler, settings.seed, study)
     listed = asker.legal.listed()
     study = replace(study, n_cells=None if listed is None else len(listed))
-    baseline = baseline_cell(space)
+    baseline = first_cell(asker)
     # What is wrong with the app's own keys is wrong with every trial: found here, before anything starts.
     app.require_meant(loader.load_sweep_config(config, list(space.overrides(baseline))))
     if launcher is None:
@@ -132,10 +136,15 @@ def _sweep(
     enqueued = [] if settings.enqueue is None else read_trials(settings.enqueue, space, loader)
     first = [asker.of_cell(baseline, is_baseline=True)]
     first += [asker.of_cell(cell, None if own is space else own) for cell, own in enqueued]
+    if settings.ladder == "first":
+        first += [asker.of_cell(cell) for cell in alone(space, baseline, asker.is_legal)]
+    require_one_way(launcher, settings.n_jobs)
     prepare = getattr(launcher, "prepare", None)
     if prepare is not None:
         prepare(first[0].overrides)
-    return _run(settings, config, hydra_context, launcher, asker, study, first, note, interrupts)
+    return _run(
+        settings, config, hydra_context, launcher, asker, study, baseline, first, counts.note, interrupts
+    )
 
 
 def _run(
@@ -145,6 +154,7 @@ def _run(
     launcher: Launcher,
     asker: Asker,
     study: Study,
+    baseline: Cell,
     first: Sequence[Any],
     note: str | None,
     interrupts: Interrupts,
@@ -152,7 +162,7 @@ def _run(
     folder = settings.folder
     folder.path.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder.path / "multirun.yaml")
-    files, book = StudyFiles(folder), Book(study, program())
+    files, book = StudyFiles(folder), Book(study, _repeating(config, hydra_context, asker.space))
     files.write(book)
     mirror = Mirror(settings.storage, study, has_repeats=settings.has_repeats)
     tracking = OmegaConf.select(config, "tracking")
@@ -171,7 +181,7 @@ def _run(
         mirror=mirror,
         publisher=publisher,
         progress=progress,
-        first=first,
+        proposals=Proposals(asker, book, first, _ladder(settings, asker, book, baseline)),
         interrupts=interrupts,
         folder_of_number=lambda number: trial_folder(config, number),
         validate=lambda overrides: _compose(hydra_context, config, overrides),
@@ -193,6 +203,13 @@ def _run(
     return list(run.launches.returns)
 
 
+def _ladder(settings: SweepSettings, asker: Asker, book: Book, baseline: Cell) -> Ladder | None:
+    """Return what proposes the last trials; None where the sampler does."""
+    if settings.ladder != "auto" or not asker.space.techniques:
+        return None
+    return Ladder(asker, book, baseline, int(settings.n_trials * settings.ladder_share))
+
+
 def _study(settings: SweepSettings, space: Space, app: App, config: DictConfig) -> Study:
     """Return what the study sets out to do."""
     parameters: dict[str, Any] = {}
@@ -200,8 +217,8 @@ def _study(settings: SweepSettings, space: Space, app: App, config: DictConfig) 
         distribution = parameter.distribution
         bounds = {key: getattr(distribution, key, None) for key in ("low", "high", "log")}
         shown: dict[str, Any] = {"values": list(parameter.labels)} if parameter.labels else bounds
-        if parameter.parent is not None:
-            shown["only_with"] = {parameter.parent: sorted(parameter.among)}
+        if parameter.conditions:
+            shown["only_with"] = [condition.text for condition in parameter.conditions]
         parameters[parameter.name] = shown
     searched = {parameter.key for parameter in space.parameters}
     choices = config.hydra.runtime.choices
@@ -236,6 +253,24 @@ def program() -> str:
     """Return the script that runs, as short as it can be typed from here."""
     path = Path(sys.argv[0]).absolute()
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _repeating(config: DictConfig, hydra_context: HydraContext, space: Space) -> str:
+    """Return what to type after `python` before a trial's overrides, to run it alone.
+
+    A file that the trial names may choose another sweeper, installed or not, and ask for a sweep by itself.
+    """
+    # Unresolved: what is typed may refer to what only a trial has, as ${hydra.job.num}.
+    by_hand: Any = OmegaConf.to_container(config.hydra.overrides, resolve=False)
+    words = [text for text in by_hand["hydra"] if text.startswith("hydra/sweeper=")]
+    typed = OverridesParser.create().parse_overrides(by_hand["task"])
+    presets = [str(one.input_line) for one in typed if not one.is_sweep_override()]
+    if (words or presets) and not space.techniques:  # an app of ours has no such files, and composes slowly
+        alone = hydra_context.config_loader.load_configuration(
+            config.hydra.job.config_name, [*presets, *words], RunMode.RUN
+        )
+        words += ["hydra.mode=RUN"] if alone.hydra.mode is RunMode.MULTIRUN else []
+    return shlex.join([program(), *words])
 
 
 def _versions() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
@@ -18,18 +19,38 @@ from ._groups import groups_of
 from ._overrides import key_of
 
 _SPACE = "space"
+_RULES = ("when", "exclude")
 
 
-def params_in_use(
-    params: Mapping[str, Any], arguments: Sequence[str], config: DictConfig
-) -> tuple[Mapping[str, Any], str | None]:
-    """Return the params that count, and a sentence when the default space does not.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InUse:
+    """What counts of `hydra.sweeper`.
 
-    A command line that names what to search means that, not that and the app's default space as well;
-    `space=...` on it asks for both.
+    Attributes:
+        params: Of its `params`.
+        when: Of its `when`.
+        exclude: Of its `exclude`.
+        note: A sentence where the default space does not count; None where it does.
+    """
+
+    params: Mapping[str, Any]
+    when: Any
+    exclude: Any
+    note: str | None = None
+
+
+def in_use(
+    params: Mapping[str, Any], when: Any, exclude: Any, arguments: Sequence[str], config: DictConfig
+) -> InUse:
+    """Return what counts of the space.
+
+    A command line that names what to search means that, not that and the app's default space as well, nor
+    what that space says of its own keys; `space=...` on it asks for both.
 
     Args:
         params: `hydra.sweeper.params`.
+        when: `hydra.sweeper.when`.
+        exclude: `hydra.sweeper.exclude`.
         arguments: The command line's overrides.
         config: Hydra's composed config.
     """
@@ -38,17 +59,22 @@ def params_in_use(
     default = config.hydra.runtime.choices.get(_SPACE)
     asked = any(override.key_or_group == _SPACE for override in typed)
     if default is None or asked or not any(override.is_sweep_override() for override in typed):
-        return params, None
-    prefix = "hydra.sweeper.params."
+        return InUse(params=params, when=when, exclude=exclude)
     # Unresolved: what is typed may refer to what only a trial has, as ${hydra.job.num}.
     texts: Any = OmegaConf.to_container(config.hydra.overrides.hydra, resolve=False)
-    by_hand = parser.parse_overrides(texts)
-    kept = [o.key_or_group.removeprefix(prefix) for o in by_hand if o.key_or_group.startswith(prefix)]
+    by_hand = [override.key_or_group for override in parser.parse_overrides(texts)]
+    prefix = "hydra.sweeper.params."
+    kept = [key.removeprefix(prefix) for key in by_hand if key.startswith(prefix)]
     flat = flattened(params)
     left = {key: value for key, value in flat.items() if key in kept}
-    if len(left) == len(flat):
-        return left, None
-    return left, f"space={default} is not searched, since the command line names its own; add it to have both"
+    is_typed = {name: any(key.startswith(f"hydra.sweeper.{name}") for key in by_hand) for name in _RULES}
+    note = f"space={default} is not searched, since the command line names its own; add it to have both"
+    return InUse(
+        params=left,
+        when=when if is_typed["when"] else {},
+        exclude=exclude if is_typed["exclude"] else None,
+        note=None if len(left) == len(flat) else note,
+    )
 
 
 def collect(
@@ -64,9 +90,7 @@ def collect(
     Raises:
         ConfigError: If a text cannot be read, or a value is not text.
     """
-    texts = [
-        f"{key}={_param_text(key, value)}" for key, value in _expanded(flattened(params), loader).items()
-    ]
+    texts = [f"{key}={_param_text(key, value)}" for key, value in expanded(params, loader).items()]
     parser = OverridesParser.create(config_loader=loader)
     try:
         overrides = parser.parse_overrides([*texts, *arguments])
@@ -104,8 +128,9 @@ def _param_text(key: str, value: Any) -> str:
     )
 
 
-def _expanded(params: Mapping[str, Any], loader: ConfigLoader | None) -> dict[str, Any]:
-    """Return `params` with each `group/*` replaced by the groups it stands for; named ones come first."""
+def expanded(nested: Mapping[str, Any], loader: ConfigLoader | None) -> dict[str, Any]:
+    """Return `flattened` params with each `group/*` replaced by the groups it stands for; named ones win."""
+    params = flattened(nested)
     found: dict[str, Any] = {}
     for key, value in params.items():
         if "*" not in key:

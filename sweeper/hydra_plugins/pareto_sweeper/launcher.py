@@ -16,19 +16,28 @@ class IsolatedLauncher(Launcher):
     `outcome` (`memsweep.record.outcome`).  Only Ctrl-C leaves `launch`.
 
     The processes that jobs are forked from live as long as the launcher: a sweeper may launch one job at a
-    time, and closes it with `close` when there are no more (else the interpreter's end does).
+    time, and closes it with `close` when there are no more (else the interpreter's end does).  With several
+    slots `launch` runs its jobs side by side, and returns when all have ended; a sweeper that has one job
+    after another calls `run` in threads of its own, and no job waits for others.
 
     Attributes:
-        on_phase: Called with each phase (`memsweep.record.outcome.Phase`) that a job reports; may be set.
+        slots: How many jobs may run side by side.
+        on_phase: Called with a job's number and each phase (`memsweep.record.outcome.Phase`) that it reports,
+            in the thread that runs it; may be set.
         known: Effective hash to the number of the trial that measured it; may be set, and a trial with such
             a set-up ends as reused instead of measuring again.
-        seconds: Of the last job: `compose`, each phase that it reported, `total` of its process.
+        rivals: Job number to what it is held against (`memsweep.record.rivals`); may be set, and a trial that
+            turns out worse ends as cut short instead of being measured to its end.
+        seconds: Of the last job that `launch` ran: `compose`, each phase that it reported, `total` of its
+            process.
     """
 
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
-        self.on_phase: Callable[[Any], None] | None = None
+        self.slots = int(settings["slots"])
+        self.on_phase: Callable[[int, Any], None] | None = None
         self.known: Mapping[str, int] = {}
+        self.rivals: Mapping[int, Any] = {}
         self.seconds: Mapping[str, float] = {}
         self._setup: tuple[HydraContext, TaskFunction, DictConfig] | None = None
         self._jobs: Any = None
@@ -42,16 +51,50 @@ class IsolatedLauncher(Launcher):
 
         Args:
             overrides: The first job's; None: what was typed, without what is swept.
+
+        Raises:
+            ConfigError: If there are more slots than cores, or than devices.
         """
-        self._get_jobs().prepare(overrides)
+        self._get_jobs(overrides).prepare(overrides)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run the jobs, one after another."""
-        jobs, returns = self._get_jobs(), []
-        for number, overrides in enumerate(job_overrides, start=initial_job_idx):
-            returns.append(jobs.run(list(overrides), number, self.on_phase, self.known))
-            self.seconds = jobs.seconds
-        return returns
+        """Run the jobs, one after another or, with several slots, side by side."""
+        from ._slots import in_slots
+
+        def run(number: int) -> JobReturn:
+            overrides = job_overrides[number - initial_job_idx]
+            returned, self.seconds = self.run(overrides, number, self.known, self.rivals.get(number))
+            return returned
+
+        numbers = range(initial_job_idx, initial_job_idx + len(job_overrides))
+        if not numbers:
+            return []
+        self._get_jobs(job_overrides[0])
+        return in_slots(self.slots, numbers, run, self.interrupt)
+
+    def run(
+        self, overrides: Sequence[str], number: int, known: Mapping[str, int], rivals: Any = None
+    ) -> tuple[JobReturn, Mapping[str, float]]:
+        """Run one job.  May be called from several threads, after `prepare`.
+
+        Args:
+            overrides: The job's.
+            number: The job's.
+            known: See the attribute.
+            rivals: What this job is held against.
+
+        Returns:
+            How it ended, and what `seconds` would hold.
+        """
+        found: tuple[JobReturn, Mapping[str, float]] = self._get_jobs(overrides).run(
+            list(overrides), number, self.on_phase, known, rivals
+        )
+        return found
+
+    def interrupt(self) -> None:
+        """End the jobs that run in other threads, each of which raises KeyboardInterrupt there."""
+        if self._jobs is not None:
+            self._jobs.interrupt()
 
     def close(self) -> None:
         """End the templates.  A later `launch` starts new ones."""
@@ -59,10 +102,12 @@ class IsolatedLauncher(Launcher):
             self._jobs.close()
             self._jobs = None
 
-    def _get_jobs(self) -> Any:
+    def _get_jobs(self, overrides: Sequence[str] | None) -> Any:
         from ._jobs import Jobs  # brings cloudpickle and memsweep; Hydra scans this file at every start
 
         assert self._setup is not None, "setup() comes first"
         if self._jobs is None:
-            self._jobs = Jobs(self.settings, *self._setup)
+            jobs = Jobs(self.settings, *self._setup)
+            jobs.share_out(overrides)
+            self._jobs = jobs
         return self._jobs

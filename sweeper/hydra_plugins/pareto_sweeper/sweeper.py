@@ -9,6 +9,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+from . import config as _config  # noqa: F401, registers the nodes where an entry point is all that Hydra reads
+
 
 class ParetoSweeper(Sweeper):
     """Searches for the Pareto front of an app's objectives; see sweeper/README.md."""

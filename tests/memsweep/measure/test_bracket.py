@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,7 +53,12 @@ def schedule_of(
     )
 
 
-def bracket_of(schedule: Schedule, events: Events, steady: SteadyState | None = None) -> Bracket:
+def bracket_of(
+    schedule: Schedule,
+    events: Events,
+    steady: SteadyState | None = None,
+    timed: Callable[[], None] = lambda: None,
+) -> Bracket:
     """Return a bracket whose every helper is `events`."""
     steady = steady or SteadyState(0.03, 2, schedule.max_passes, 1000)
     return Bracket(
@@ -63,6 +68,7 @@ def bracket_of(schedule: Schedule, events: Events, steady: SteadyState | None = 
         lambda: events,  # type: ignore[arg-type,return-value]
         events.settling,
         events.measuring,
+        timed,
         events.clock,
     )
 
@@ -166,3 +172,31 @@ def test_without_a_worst_block_memory_is_steady_after_the_first() -> None:
     run(bracket_of(schedule_of(longest=()), events), events)
 
     assert events.log[:3] == ["0 enter first_step", "1 enter steady", "2 wait"]
+
+
+def test_what_is_called_after_a_window_may_end_the_training() -> None:
+    class EnoughError(Exception):
+        pass
+
+    def timed() -> None:
+        events.log.append(f"{events.step} timed")
+        if len(steady.windows) == 2:
+            raise EnoughError
+
+    events, steady = Events(), SteadyState(0.001, 9, 9, 1000)
+    bracket = bracket_of(schedule_of(max_passes=9), events, steady, timed)
+
+    with pytest.raises(EnoughError):
+        run(bracket, events)
+
+    assert [line for line in events.log if "timed" in line] == ["6 timed", "8 timed"]
+    assert not bracket.is_complete
+
+
+def test_the_last_window_is_nothing_to_decide_after() -> None:
+    events, asked = Events(), list[int]()
+    steady = SteadyState(0.03, 2, 50, 1000)
+
+    run(bracket_of(schedule_of(max_passes=50), events, steady, lambda: asked.append(events.step)), events)
+
+    assert (events.step, asked) == (8, [6])

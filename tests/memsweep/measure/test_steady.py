@@ -41,6 +41,26 @@ def test_windows_before_the_first_that_agree_do_not_count() -> None:
     assert found.value == pytest.approx(1001.7, abs=0.1)
 
 
+def test_windows_that_may_follow_become_fewer() -> None:
+    steady = SteadyState(precision=0.03, min_windows=2, max_windows=3, max_seconds=1000)
+    left = [steady.n_left]
+    for rate in (400, 1000, 700):
+        steady.add(window(rate))
+        left.append(steady.n_left)
+
+    assert left == [3, 2, 1, 0]
+
+
+def test_warm_up_is_over_once_two_in_a_row_agree() -> None:
+    steady = SteadyState(precision=0.03, min_windows=3, max_windows=10, max_seconds=1000)
+    warm = []
+    for rate in (400, 1000, 700, 710):
+        steady.add(window(rate))
+        warm.append(steady.is_warm)
+
+    assert warm == [False, False, False, True]
+
+
 def test_a_rate_that_varies_takes_more_windows() -> None:
     steady = run([1000, 1030, 970, 1030, 970, 1030, 970, 1030, 970, 1030])
 

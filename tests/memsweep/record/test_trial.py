@@ -58,7 +58,7 @@ def test_a_trial_is_called_by_what_is_not_baseline(results: tuple[TrialResult, .
 
 
 def test_the_command_that_repeats_it_survives_a_shell(results: tuple[TrialResult, ...]) -> None:
-    result = replace(results[0], overrides=("x='a b'", "y=[1,2]"), program="my app.py")
+    result = replace(results[0], overrides=("x='a b'", "y=[1,2]"), program="'my app.py'")
 
     assert result.command == "python 'my app.py' 'x='\"'\"'a b'\"'\"'' 'y=[1,2]'"
 

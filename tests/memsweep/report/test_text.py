@@ -6,7 +6,7 @@ import io
 import pytest
 from rich.console import Console
 
-from memsweep.record.outcome import Measured, OutOfMemory, Phase
+from memsweep.record.outcome import CutShort, Measured, OutOfMemory, Phase
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.findings import find
@@ -53,6 +53,22 @@ def test_counts_are_told_in_words(results: tuple[TrialResult, ...], study: Study
     line = outcome_line(find(results, study))
 
     assert line.startswith("24 trials: 13 measured, 3 same set-up as another, 3 out of memory")
+
+
+def test_trials_cut_short_for_one_rival_are_one_line_and_a_single_one_keeps_its_figures(study: Study) -> None:
+    reasons = [
+        "worse than trial 0 beyond noise: 800 tokens/s",
+        "worse than trial 0 beyond noise: 700 tokens/s",
+        "worse than trial 9 beyond noise: 600 tokens/s",
+    ]
+    results = [
+        ended(n, BASELINE, CutShort(reason=reason, measures={})) for n, reason in enumerate(reasons, start=1)
+    ]
+
+    assert refusal_lines(find(results, study)) == [
+        "trials 1, 2: cut short, worse than trial 0 beyond noise",
+        "trial 3: cut short, worse than trial 9 beyond noise: 600 tokens/s",
+    ]
 
 
 def test_the_same_reason_is_told_once(study: Study) -> None:

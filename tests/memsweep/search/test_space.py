@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import product
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hydra_plugins.pareto_sweeper._overrides import fixed, searched
-from memsweep.search.parameter import Fixed, Parameter
+from memsweep.search.match import Match
+from memsweep.search.parameter import Condition, Fixed, Parameter
 from memsweep.search.space import Conditional, Space, technique_of
 
 
@@ -24,7 +25,8 @@ def typed(text: str) -> Fixed:
 
 
 ADAPTER = parameter("technique/adapter=baseline,lora,dora")
-RANK = parameter("technique.adapter.r=8,16", parent="technique/adapter", among=frozenset({"lora", "dora"}))
+WITH_RANK = Condition(parent="technique/adapter", among=frozenset({"lora", "dora"}))
+RANK = parameter("technique.adapter.r=8,16", conditions=(WITH_RANK,))
 SPACE = Space(entries=(RANK, typed("seed=3"), ADAPTER), techniques=frozenset({"adapter"}))
 
 
@@ -54,7 +56,8 @@ def test_a_parameter_that_does_not_exist_is_not_given_to_a_trial() -> None:
 
 def test_a_fixed_parameter_of_an_option_is_given_only_with_that_option() -> None:
     rank = Conditional(
-        override=typed("technique.adapter.r=8"), parent="technique/adapter", among=frozenset({"lora"})
+        override=typed("technique.adapter.r=8"),
+        conditions=(Condition(parent="technique/adapter", among=frozenset({"lora"})),),
     )
     space = Space(entries=(ADAPTER, rank), techniques=frozenset({"adapter"}))
 
@@ -113,3 +116,83 @@ def test_cells_are_the_product_of_the_labels(sizes: list[int]) -> None:
 @given(st.integers(min_value=0, max_value=1_000))
 def test_a_random_cell_is_a_cell_of_the_space(seed: int) -> None:
     assert SPACE.random_cell(random.Random(seed)) in set(SPACE.cells())
+
+
+def when(parent: str, *labels: str) -> Condition:
+    return Condition(parent=parent, among=frozenset(labels))
+
+
+def test_a_parameter_exists_only_where_all_its_conditions_hold() -> None:
+    space = Space(
+        entries=(
+            parameter("c=0,1", conditions=(when("a", "1"), when("b", "1"))),
+            parameter("a=0,1"),
+            parameter("b=0,1"),
+        )
+    )
+
+    assert [cell for cell in space.cells() if cell[2] is not None] == [("1", "1", "0"), ("1", "1", "1")]
+    assert space.n_cells() == 5
+
+
+def test_what_depends_on_a_parameter_that_does_not_exist_does_not_exist_either() -> None:
+    chain = (
+        parameter("c=5,6", conditions=(when("b", "3"),)),
+        parameter("b=3,4", conditions=(when("a", "1"),)),
+        parameter("a=1,2"),
+    )
+    space = Space(entries=chain)
+
+    assert list(space.cells()) == [("1", "3", "5"), ("1", "3", "6"), ("1", "4", None), ("2", None, None)]
+    assert [one.name for one in space.family(space.parameters[0])] == ["a", "b", "c"]
+
+
+def test_a_condition_may_be_on_a_point_of_an_interval() -> None:
+    large = Condition(parent="x", match=Match(at_least=0.5))
+    space = Space(entries=(parameter("x=interval(0,1.0)"), parameter("y=1,2", conditions=(large,))))
+
+    assert space.cell({"x": "0.7", "y": "2"}) == ("0.7", "2")
+    assert space.cell({"x": "0.2", "y": "2"}) == ("0.2", None)
+
+
+def test_many_families_are_counted_without_listing_their_cells() -> None:
+    roots = [parameter(f"a{i}=0,1,2") for i in range(40)]
+    children = [parameter(f"b{i}=0,1", conditions=(when(f"a{i}", "1", "2"),)) for i in range(40)]
+
+    assert Space(entries=(*roots, *children)).n_cells() == 5**40
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> Space:
+    """Up to five parameters, each with conditions on some of those before it; typed in any order."""
+    found: list[Parameter] = []
+    for index in range(draw(st.integers(min_value=1, max_value=5))):
+        labels = [str(label) for label in range(draw(st.integers(min_value=1, max_value=3)))]
+        parents = draw(st.lists(st.sampled_from(found), max_size=2)) if found else []
+        conditions = tuple(when(p.name, *draw(st.sets(st.sampled_from(p.labels)))) for p in parents)
+        found.append(parameter(f"x{index}=choice({','.join(labels)})", conditions=conditions))
+    return Space(entries=tuple(draw(st.permutations(found))))
+
+
+def expected_cells(space: Space) -> set[tuple[str | None, ...]]:
+    offered = [(None, *one.labels) for one in space.parameters]
+    found = set()
+    for cell in product(*offered):
+        labels = dict(zip((one.name for one in space.parameters), cell, strict=True))
+        if all(
+            (labels[one.name] is not None) == all(labels[c.parent] in c.among for c in one.conditions)
+            for one in space.parameters
+        ):
+            found.add(cell)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(spaces(), st.integers(min_value=0, max_value=1_000))
+def test_exactly_the_cells_that_exist_are_listed_counted_and_drawn(space: Space, seed: int) -> None:
+    listed = list(space.cells())
+
+    assert set(listed) == expected_cells(space)
+    assert len(listed) == len(set(listed)) == space.n_cells()
+    assert space.random_cell(random.Random(seed)) in set(listed)
+    assert all(space.cell(space.labels(cell)) == cell for cell in listed)

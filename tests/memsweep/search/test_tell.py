@@ -109,3 +109,23 @@ def test_the_worst_values_are_no_better_than_anything_measured() -> None:
 
     assert speed <= min(result.objectives["tokens_per_second"] for result in results)
     assert memory >= max(result.objectives["peak_memory_bytes"] for result in results)
+
+
+def cut_short(**measures: float) -> TrialResult:
+    return replace(ended(CutShort(reason="a test", measures=measures)), measures=measures)
+
+
+def test_a_trial_cut_short_before_it_was_timed_is_infeasible_with_the_memory_that_it_took() -> None:
+    result = replace(cut_short(peak_memory_bytes=9e8), constraints={"memory_budget": 1e8})
+    found = told(result, STUDY, [7.0, 8.0])
+
+    assert list(found.values or ()) == [7.0, 9e8]
+    assert found.constraints[ENDED] > 0
+    assert found.constraints["memory_budget"] > 0
+
+
+def test_a_trial_cut_short_for_being_worse_is_told_as_what_it_measured() -> None:
+    found = told(cut_short(tokens_per_second=500.0, peak_memory_bytes=9e8), STUDY, [7.0, 8.0])
+
+    assert list(found.values or ()) == [500.0, 9e8]
+    assert found.constraints[ENDED] == 0

@@ -71,8 +71,8 @@ def test_a_terminal_shows_what_runs_how_far_it_is_and_how_long_it_takes(
     progress = Progress("auto", 24, terminal)
     with progress.shown():
         progress.end(RESULT, STUDY, {"measured": 1, "out_of_memory": 2}, 3, 1)
-        progress.begin("trial 18 packing=bfd")
-        progress.phase(Phase.WARM_UP)
+        progress.begin(18, "trial 18 packing=bfd")
+        progress.phase(18, Phase.WARM_UP)
         time.sleep(1.2)
     shown = terminal.getvalue()
 
@@ -90,3 +90,31 @@ def test_off_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
         progress.end(RESULT, STUDY, {"measured": 1}, 1, 1)
 
     assert caplog.messages == []
+
+
+def test_each_of_several_trials_has_its_own_line_and_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    terminal = Terminal()
+    progress = Progress("auto", 24, terminal)
+    with progress.shown():
+        progress.begin(RESULT.number, "trial 17 adapter=lora")
+        progress.begin(18, "trial 18 packing=bfd")
+        progress.phase(18, Phase.WARM_UP)
+        progress.phase(RESULT.number, Phase.MEASURE)
+        time.sleep(1.2)
+        both = terminal.getvalue()
+        progress.end(RESULT, STUDY, {"measured": 1}, 3, 1)
+        one = terminal.getvalue()[len(both) :]
+
+    assert "trial 17 adapter=lora (measure)" in both
+    assert "trial 18 packing=bfd (warm up)" in both
+    assert "trial 17 adapter=lora (measure)" not in one
+    assert "trial 18 packing=bfd (warm up)" in one
+
+
+def test_of_many_trials_at_once_the_rest_is_counted() -> None:
+    progress = Progress("off", 24, io.StringIO())
+    for number in range(20):
+        progress.begin(number, f"trial {number}")
+
+    assert progress._now() == [*(f"trial {number}" for number in range(8)), "and 12 more"]

@@ -23,6 +23,7 @@ from memsweep.errors import TwoOwners
 from memsweep.machine import Device, n_cores
 from memsweep.technique.settings import Settings
 from memsweep.trial.environment import trial_environment
+from memsweep.trial.lease import Lease
 from memsweep.trial.variables import early, hides_devices, template_environment, template_key
 
 
@@ -70,6 +71,25 @@ def test_threads_are_one_per_core_unless_somebody_says_otherwise() -> None:
     assert untold["OMP_NUM_THREADS"] == str(n_cores())
     assert caller["OMP_NUM_THREADS"] == "7"
     assert (launch["OMP_NUM_THREADS"], launch["MKL_NUM_THREADS"]) == ("3", "3")
+
+
+def test_with_a_part_of_the_machine_threads_are_one_for_each_of_its_cores() -> None:
+    lease = Lease(n_slots=2, cores=(4, 5, 6), devices=("1",))
+    whole_machine = {"OMP_NUM_THREADS": "7", "CUDA_VISIBLE_DEVICES": "0,1"}
+    untold = trial_environment(config(), Settings(), whole_machine, lease)
+    launch = trial_environment(config(threads=2), Settings(), whole_machine, lease)
+
+    assert (untold["OMP_NUM_THREADS"], untold["MKL_NUM_THREADS"]) == ("3", "3")
+    assert launch["OMP_NUM_THREADS"] == "2"
+    assert untold["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+def test_a_part_of_the_devices_holds_whoever_names_them_and_shows_none_to_a_trial_on_the_cpu() -> None:
+    lease = Lease(n_slots=2, cores=(0,), devices=("1",))
+    named = config(environment={"CUDA_VISIBLE_DEVICES": "0,1"})
+
+    assert trial_environment(named, Settings(), {}, lease)["CUDA_VISIBLE_DEVICES"] == "1"
+    assert trial_environment(config(device=Device.CPU), Settings(), {}, lease)["CUDA_VISIBLE_DEVICES"] == ""
 
 
 def test_a_trial_on_the_cpu_sees_no_device() -> None:

@@ -22,8 +22,9 @@ import pytest
 
 from memsweep.errors import ConfigError, ProcessEnded, TrialError
 from memsweep.record.outcome import Phase
-from memsweep.trial import watch
+from memsweep.trial import process, watch
 from memsweep.trial.isolate import ProcessEnd, ProcessPool, ProcessRequest, StartMethod, pickled
+from memsweep.trial.lease import Lease
 
 Run = Callable[..., ProcessEnd]
 
@@ -332,7 +333,8 @@ class TestEnvironment:
 
         found = run(lambda: dict(os.environ), environment=base).returned
 
-        del found["MEMSWEEP_TEMPLATE"]
+        for mark in ("MEMSWEEP_TEMPLATE", "MEMSWEEP_TRIAL"):
+            del found[mark]
         assert found | base == found
         assert found.keys() - base.keys() <= {"LC_CTYPE"}  # Python's own, under the C locale
 
@@ -705,6 +707,148 @@ class TestParent:
         assert {number: (end.returned, end.n_orphans) for number, end in ends.items()} == {
             number: (number, 1) for number in range(4)
         }
+
+    def test_orphans_of_trials_that_end_at_once_are_each_their_own_trials(
+        self, pool: ProcessPool, tmp_path: Path
+    ) -> None:
+        """The template is stopped while both end, so that it learns of both ends in one look."""
+        ends: dict[int, ProcessEnd] = {}
+
+        def one(number: int) -> None:
+            folder = tmp_path / str(number)
+            folder.mkdir()
+
+            def work() -> int:
+                for _ in range(number):
+                    subprocess.Popen(["sleep", "60"], start_new_session=True)
+                (folder / "pid").write_text(str(os.getppid()))
+                time.sleep(0.5)
+                return os.getpid()
+
+            request = ProcessRequest(function=pickled(work), environment=dict(os.environ), folder=folder)
+            ends[number] = pool.run(request)
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in (1, 3)]
+        for thread in threads:
+            thread.start()
+        (template,) = {wait_for_pid(tmp_path / str(number) / "pid") for number in (1, 3)}
+        os.kill(template, signal.SIGSTOP)
+        time.sleep(1.0)
+        os.kill(template, signal.SIGCONT)
+        for thread in threads:
+            thread.join()
+
+        assert {number: end.n_orphans for number, end in ends.items()} == {1: 1, 3: 3}
+        assert all(end.survivors == () for end in ends.values())
+
+    def test_a_lease_is_in_force_in_the_trial_and_in_what_it_starts(
+        self, run: Run, pool: ProcessPool
+    ) -> None:
+        core = min(os.sched_getaffinity(0))
+        lease = Lease(n_slots=2, cores=(core,))
+
+        def work() -> tuple[Any, ...]:
+            ask = "import os; print(sorted(os.sched_getaffinity(0)))"
+            started = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+            return os.sched_getaffinity(0), started.stdout.strip(), process.lease()
+
+        for start_method in ("fork", "spawn"):
+            with ProcessPool(start_method=start_method) as own:
+                end = run(work, pool=own, lease=lease)
+
+            assert end.returned == ({core}, f"[{core}]", lease), start_method
+        assert run(process.lease).returned is None
+
+    def test_a_lease_that_cannot_be_had_is_an_error_and_not_ignored(self, run: Run) -> None:
+        end = run(lambda: 1, lease=Lease(n_slots=2, cores=(1023,)))
+
+        assert isinstance(end.error, OSError)
+        assert not end.has_returned
+
+    def test_an_interrupt_ends_every_trial_in_its_own_thread(self, tmp_path: Path) -> None:
+        own = ProcessPool()
+        raised: list[BaseException] = []
+        pids: list[int] = []
+
+        def one(number: int) -> None:
+            folder = tmp_path / str(number)
+            folder.mkdir()
+
+            def work() -> None:
+                child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+                (folder / "pid").write_text(str(child.pid))
+                time.sleep(60)
+
+            request = ProcessRequest(function=pickled(work), environment=dict(os.environ), folder=folder)
+            try:
+                own.run(request)
+            except KeyboardInterrupt as error:
+                raised.append(error)
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        pids = [wait_for_pid(tmp_path / str(number) / "pid") for number in range(3)]
+        began = time.monotonic()
+        own.interrupt()
+        for thread in threads:
+            thread.join()
+
+        assert len(raised) == 3
+        assert not any(map(is_running, pids))
+        assert time.monotonic() - began < 5
+        with pytest.raises(KeyboardInterrupt):
+            own.run(ProcessRequest(function=pickled(int), environment=dict(os.environ), folder=tmp_path))
+        own.close()
+        request = ProcessRequest(function=pickled(int), environment=dict(os.environ), folder=tmp_path)
+        assert own.run(request).returned == 0
+        own.close()
+
+    def test_an_interrupt_does_not_wait_for_a_templates_imports(self, tmp_path: Path) -> None:
+        (tmp_path / "endless.py").write_text("import time\nwhile True: time.sleep(0.01)")
+        raised: list[BaseException] = []
+        with pytest.MonkeyPatch.context() as patch, ProcessPool() as own:
+            patch.syspath_prepend(tmp_path)
+            request = ProcessRequest(
+                function=pickled(int), environment=dict(os.environ), folder=tmp_path, preload=("endless",)
+            )
+
+            def one() -> None:
+                try:
+                    own.run(request)
+                except KeyboardInterrupt as error:
+                    raised.append(error)
+
+            threads = [threading.Thread(target=one) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.5)
+            own.interrupt()
+            for thread in threads:
+                thread.join(5.0)
+
+        assert len(raised) == 2
+
+    def test_a_template_that_somebody_counts_on_is_not_closed_for_another(self, tmp_path: Path) -> None:
+        """With room for one, three environments at once, each for several trials."""
+        ends: list[ProcessEnd] = []
+
+        def one(number: int) -> None:
+            for turn in range(3):
+                folder = tmp_path / f"{number}-{turn}"
+                folder.mkdir()
+                environment = {**os.environ, "WHICH": str(number)}
+                work = pickled(lambda: os.environ["WHICH"])
+                ends.append(own.run(ProcessRequest(function=work, environment=environment, folder=folder)))
+
+        with ProcessPool(max_templates=1) as own:
+            threads = [threading.Thread(target=one, args=(number,)) for number in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        assert sorted(str(end.returned) for end in ends) == ["0"] * 3 + ["1"] * 3 + ["2"] * 3
 
     def test_fifty_trials_leave_no_descriptor_and_no_process(self, run: Run) -> None:
         template = run(os.getppid).returned

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from memsweep.record.outcome import Phase
+from memsweep.record.rivals import Rivals
+from memsweep.record.study import Direction
 from memsweep.trial import process
 
 
@@ -61,3 +63,13 @@ def test_known_set_ups_are_a_copy(sent: list[tuple[bytes, bytes]]) -> None:
     process.known_set_ups()["other"] = 5
 
     assert process.known_set_ups() == {"96e3": 4}
+
+
+def test_rivals_are_none_until_they_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_rivals", None)
+    rivals = Rivals(objectives={"speed": Direction.MAXIMIZE})
+    before = process.known_rivals()
+    process.learn_rivals(rivals)
+
+    assert before is None
+    assert process.known_rivals() is rivals

@@ -13,6 +13,7 @@ from memsweep.config.schema import DatasetConfig, DatasetSource, TrialConfig
 from memsweep.data.probe import probe
 from memsweep.machine import machine_name
 from memsweep.model.folder import model_place
+from memsweep.record.comparable import differences
 from memsweep.record.folder import TrialFolder, read_json
 from memsweep.record.outcome import (
     Crashed,
@@ -26,6 +27,8 @@ from memsweep.record.outcome import (
 )
 from memsweep.record.trial import TrialRecord
 from memsweep.technique.settings import Settings
+from memsweep.trial import process
+from memsweep.trial.lease import Lease
 from memsweep.trial.run import run_with_settings
 from memsweep.units import MIB
 from tiny import COMPLETION_TOKENS, DATA, share_cache, tiny_config
@@ -291,6 +294,20 @@ def test_the_conditions_name_machine_and_data(folder: TrialFolder) -> None:
     assert one["machine"] == other["machine"] == machine_name()
     assert one["data"] != other["data"]
     assert one["data"].startswith("4 of ")
+
+
+def test_a_trial_with_a_part_of_the_machine_says_so_and_one_alone_does_not(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = run_with_settings(tiny_config(), Settings(), folder)
+    monkeypatch.setattr(process, "_lease", Lease(n_slots=2, cores=(1,)))
+    beside = run_with_settings(tiny_config(), Settings(), folder)
+
+    assert beside.conditions["share"] == "one of 2 slots"
+    assert beside.facts["lease"] == {"n_slots": 2, "cores": [1], "devices": []}
+    assert differences(beside.conditions, alone.conditions, "trial 0") == (
+        "other share than trial 0: one of 2 slots, not none recorded",
+    )
 
 
 def test_a_smaller_micro_batch_does_the_same_work(folder: TrialFolder) -> None:

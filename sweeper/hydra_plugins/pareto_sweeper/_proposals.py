@@ -1,0 +1,71 @@
+"""Which proposal is next: those given beforehand, then the sampler's; what asks for the same has to wait."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable
+
+from memsweep.search.ask import Asker, Proposal
+from memsweep.study.book import Book
+from memsweep.study.ladder import Ladder
+
+
+class Proposals:
+    """The proposals of a study, one after another.
+
+    A proposal that asks for what a trial under way has asked for is put aside until that one has ended: by
+    then there is a measurement to reuse.
+    """
+
+    def __init__(
+        self, asker: Asker, book: Book, first: Iterable[Proposal], ladder: Ladder | None = None
+    ) -> None:
+        """Prepare, without asking anything.
+
+        Args:
+            asker: Proposes trials.
+            book: The trials so far.
+            first: Proposals that come before the sampler's own.
+            ladder: Proposes the last trials; None where the sampler does.
+        """
+        self._asker, self._book, self._ladder = asker, book, ladder
+        self._queue = deque(first)
+        self._aside: list[Proposal] = []
+
+    def next(self, busy: Container[str], n_left: int) -> Proposal | None:
+        """Return the next proposal; None when there is none, or none before something has ended.
+
+        Args:
+            busy: Requested hashes of the trials that are under way.
+            n_left: Trials that are still to begin.
+        """
+        for place, proposal in enumerate(self._aside):
+            if proposal.verdict.requested_hash not in busy:
+                return self._aside.pop(place)
+        while True:
+            drawn = self._queue.popleft() if self._queue else self._drawn(n_left)
+            if drawn is None or drawn.verdict.violations or drawn.verdict.requested_hash not in busy:
+                return drawn
+            self._aside.append(drawn)
+
+    def _drawn(self, n_left: int) -> Proposal | None:
+        rung = None if self._ladder is None else self._ladder.next(n_left)
+        return self._asker.propose(self._book.worst) if rung is None else rung
+
+    def exhausted(self) -> str:
+        """Say that there is none, and how far the space was gone through."""
+        listed = self._asker.legal.listed()
+        if listed is None:
+            return "no cell found that was not tried"
+        return f"space exhausted ({len(listed) - (self._asker.n_left or 0)} of {len(listed)})"
+
+
+def label(proposal: Proposal) -> str:
+    """Return a proposal in a few words, as its result will say it."""
+    options = [f"{k}={v}" for k, v in proposal.verdict.choice.items() if v != "baseline"]
+    others = [
+        f"{key.rsplit('.', 1)[-1]}={label}"
+        for key, label in proposal.parameters.items()
+        if not key.startswith("technique/")
+    ]
+    return " ".join(options + others) or "baseline"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from optuna.distributions import CategoricalDistribution
 from optuna.trial import TrialState
 
-from memsweep.record.outcome import Measured, Outcome, OutOfMemory, Phase
+from memsweep.record.outcome import Measured, Outcome, OutOfMemory, Phase, Reused
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
 from memsweep.search.ask import Asker
@@ -31,10 +31,12 @@ class Replayed:
 
     Attributes:
         tried: Rows of the table, in the order of the trials; -1 for a trial that was illegal.
+        n_reused: Proposals beside these whose set-up had been measured, which cost no trial.
         seconds: (n_trials,) that the sampler took to ask.
     """
 
     tried: Sequence[int]
+    n_reused: int
     seconds: NDArray[np.float64]
 
 
@@ -71,6 +73,8 @@ def replayed(
     asker, study = asker_of(table, sampler, seed, prior), study_of(table)
     results: list[TrialResult] = []
     tried: list[int] = []
+    measured: dict[int, int] = {}  # set-up to the number of the trial that measured it
+    n_reused = 0
     seconds: list[float] = []
     baseline = asker.space.cell({})
     while len(tried) < n_trials:
@@ -81,28 +85,40 @@ def replayed(
         if proposal is None:
             break
         row = table.index[tuple(proposal.verdict.choice[name] for name in table.levels)]
-        result = result_of(table, row, len(tried))
+        set_up = row if table.set_up is None else int(table.set_up[row])
+        result = result_of(table, row, len(results), measured.get(set_up))
         results.append(result)
-        tried.append(row)
+        if result.reused_from is not None:
+            n_reused += 1
+        else:
+            tried.append(row)
+            if table.fits[row]:
+                measured[set_up] = result.number
         asker.tell(proposal, told(result, study, worst_values(study, results)))
-    return Replayed(tried, np.array(seconds))
+    return Replayed(tried, n_reused, np.array(seconds))
 
 
-def result_of(table: Table, row: int, number: int) -> TrialResult:
-    """Return trial `number`, which measured a row of the table, or ran out of memory."""
+def result_of(table: Table, row: int, number: int, reused_from: int | None = None) -> TrialResult:
+    """Return trial `number`, which measured a row of the table, or ran out of memory.
+
+    Args:
+        table: The table.
+        row: Of the table.
+        number: Of the trial.
+        reused_from: Number of the trial that has measured the same set-up; None when none has.
+    """
     values = dict(zip(OBJECTIVES, map(float, table.values[row]), strict=True))
     fits = bool(table.fits[row])
-    outcome: Outcome = (
-        Measured(measures=values)
-        if fits
-        else OutOfMemory(
-            where="device",
-            phase=Phase.WARM_UP,
-            requested_bytes=0,
-            held_bytes=int(table.limit),  # a device knows what it held when it gave out, not what was needed
-            evidence="",
+    outcome: Outcome
+    if reused_from is not None:
+        outcome = Reused(trial=reused_from, measures=values)
+    elif fits:
+        outcome = Measured(measures=values)
+    else:  # a device knows what it held when it gave out, not what was needed
+        held = int(table.limit)
+        outcome = OutOfMemory(
+            where="device", phase=Phase.WARM_UP, requested_bytes=0, held_bytes=held, evidence=""
         )
-    )
     return TrialResult(
         number=number,
         outcome=outcome,
@@ -117,7 +133,7 @@ def result_of(table: Table, row: int, number: int) -> TrialResult:
         requested_hash="",
         effective_hash=None,
         changes=(),
-        reused_from=None,
+        reused_from=reused_from,
         seconds={"total": float(table.seconds[row])},
         versions={},
     )
@@ -152,4 +168,4 @@ def _officially(table: Table, seed: int, n_trials: int) -> Replayed:
             study.tell(trial, [float(value) for value in table.values[row]])
         else:
             study.tell(trial, state=TrialState.FAIL)
-    return Replayed(tried, np.array(seconds))
+    return Replayed(tried, 0, np.array(seconds))

@@ -18,7 +18,7 @@ from memsweep.search.verdict import Request, Verdict
 
 OBJECTIVES = ("tokens_per_second", "peak_memory_bytes")
 MAXIMIZE = (True, False)
-SECONDS = "seconds"
+SECONDS, SET_UP = "seconds", "set_up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Table:
         values: (n_cells, 2) tokens per second, peak memory in bytes.
         seconds: (n_cells,) that a trial took.
         limit: Bytes; cells that need more run out of memory.
+        set_up: (n_cells,) equal for cells that have one set-up in force, which is measured once; None where
+            all differ.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Table:
     values: NDArray[np.float64]
     seconds: NDArray[np.float64]
     limit: float
+    set_up: NDArray[np.int64] | None = None
     index: Mapping[tuple[str, ...], int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +99,7 @@ def read(path: Path) -> Table:
     """Return a table from a CSV file; lines that begin with # say where it is from."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     rows = list(csv.DictReader(lines))
-    names = [name for name in rows[0] if name not in (*OBJECTIVES, SECONDS)]
+    names = [name for name in rows[0] if name not in (*OBJECTIVES, SECONDS, SET_UP)]
     levels = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     return Table(
         path.stem,
@@ -105,4 +108,5 @@ def read(path: Path) -> Table:
         np.array([[float(row[name]) for name in OBJECTIVES] for row in rows]),
         np.array([float(row[SECONDS]) for row in rows]),
         float("inf"),
+        np.array([int(row[SET_UP]) for row in rows]),
     )

@@ -5,7 +5,8 @@
 
 One trial a legal cell, as `hydra.sweeper.sampler=grid` runs them, on the tiny model and half of the examples
 of `measure=quick`: what matters here is that techniques act on each other as they do in training, noise
-included.  What the file was made with stands in its first lines.
+included.  Cells that turned out to have one set-up in force were measured once; `set_up` is the number of
+that trial.  What the file was made with stands in its first lines.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FOLDER = Path(__file__).resolve().parent
 REPOSITORY = FOLDER.parents[1]
 sys.path.insert(0, str(FOLDER.parent))
 
-from _table import OBJECTIVES, SECONDS
+from _table import OBJECTIVES, SECONDS, SET_UP
 
 from memsweep.record.study import read_study
 from memsweep.record.trial import TrialResult
@@ -38,11 +39,10 @@ SPACES: Mapping[str, Mapping[str, str]] = {
         "micro_batch": "baseline,size",
         "attention": "baseline,eager",
     },
-    "dpo": {
-        "reference": "baseline,precomputed",
+    "reward": {
         "truncation": "baseline,max_length",
-        "adapter": "baseline,lora,dora",
-        "checkpointing": "baseline,disabled",
+        "adapter": "baseline,lora,dora,ia3",
+        "checkpointing": "baseline,disabled,every_n_layers",
         "optimizer": "baseline,sgd",
         "micro_batch": "baseline,size",
         "attention": "baseline,eager",
@@ -96,17 +96,17 @@ def text_of(folder: Path, techniques: Sequence[str]) -> str:
     if lost:
         first = lost[0]
         raise ValueError(f"{len(lost)} trials have no figures, such as {first.label}: {first.outcome.text}")
-    own = [result for result in results if result.reused_from is None]
     file = io.StringIO()
-    for line in _from_where(own, study.created, study.fixed):
+    for line in _from_where(results, study.created, study.fixed):
         file.write(f"# {line}\n")
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*techniques, *OBJECTIVES, SECONDS])
-    for result in own:
-        figures = [f"{result.medians[name]:.6g}" for name in OBJECTIVES]
-        writer.writerow(
-            [*(result.choice[name] for name in techniques), *figures, f"{result.seconds['total']:.2f}"]
-        )
+    writer.writerow([*techniques, *OBJECTIVES, SECONDS, SET_UP])
+    by_number = {result.number: result for result in results}
+    for result in results:
+        number = result.number if result.reused_from is None else result.reused_from
+        figures = [f"{by_number[number].medians[name]:.6g}" for name in OBJECTIVES]
+        seconds = f"{by_number[number].seconds['total']:.2f}"
+        writer.writerow([*(result.choice[name] for name in techniques), *figures, seconds, number])
     return file.getvalue()
 
 

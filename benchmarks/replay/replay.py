@@ -3,7 +3,7 @@
     python benchmarks/replay/replay.py             every table: what `make bench-replay` runs
     python benchmarks/replay/replay.py --samplers auto tpe --tables family --seeds 4
 
-Tables of which every cell was measured (`sft.csv`, `dpo.csv`, made by `measure.py`), and a family of large
+Tables of which every cell was measured (`sft.csv`, `reward.csv`, made by `measure.py`), and a family of large
 ones that is arithmetic (`_family.py`), are searched as a sweep would search them, and every answer is looked
 up.  A sampler has found a front when its trials have 95 % of the hypervolume of the whole table.  Cells above
 a memory limit run out of memory, as on a device that is too small.  Medians are over seeds.
@@ -38,7 +38,7 @@ from memsweep.search.tell import told, worst_values
 AUTO, RANDOM = "auto", "random"
 STOCK = ("tpe", "nsgaii", "nsgaiii", "qmc", "gp")
 WITH_PRIOR = "auto with a prior"
-FAMILY, MEASURED = "family", ("sft", "dpo")
+FAMILY, MEASURED = "family", ("sft", "reward")
 TOO_LARGE = (1 / 3, 1 / 2)
 SHARES = (0.90, 0.95, 0.99)
 EARLY = 20

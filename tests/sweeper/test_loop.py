@@ -77,7 +77,9 @@ def test_no_combination_is_launched_twice(run_sweep: Run) -> None:
     assert outcome.study.ended == "space exhausted (12 of 12)"
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "nsgaii", "nsgaiii", "random", "grid"])
+@pytest.mark.parametrize(
+    "sampler", ["auto", "structured", "tpe", "nsgaii", "nsgaiii", "gp", "qmc", "random", "grid"]
+)
 def test_every_sampler_finds_every_combination_of_a_small_space(run_sweep: Run, sampler: str) -> None:
     outcome = run_sweep(["x=a,b,c", "y=1,2"], lambda *_: 1.0, config=PLAIN, sampler=sampler)
 
@@ -475,7 +477,7 @@ def test_a_space_that_is_typed_is_searched_with_the_command_line(run_sweep: Run,
         ("db=mysql,orcale", {}, "db has no option 'orcale'; it has mysql, postgres"),
         ("z=1,2", {}, "z is not a setting"),
         ("x=1,2", {"n_trials": 0}, "n_trials must be at least 1, got 0"),
-        ("x=1,2", {"sampler": "bayes"}, "sampler must be one of tpe"),
+        ("x=1,2", {"sampler": "bayes"}, "sampler must be one of auto, structured, tpe"),
         ("x=1,1", {}, "names one value twice"),
     ],
 )

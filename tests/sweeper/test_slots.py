@@ -56,7 +56,8 @@ def test_a_slot_is_filled_again_while_another_is_still_busy(run_sweep: Run, two:
     outcome = run_sweep(["x=range(0,5)"], task, config=PLAIN, launcher=two, **TWO)
 
     assert [result.outcome.type for result in outcome.results] == ["measured"] * 5
-    assert outcome.results[-1].number == 0
+    # The last of the others may be taken in after it: both end at once.
+    assert 0 in [result.number for result in outcome.results[-2:]]
 
 
 def test_ten_and_four_ones_take_ten_in_two_slots(run_sweep: Run, two: FakeSlots) -> None:

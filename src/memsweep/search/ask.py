@@ -15,7 +15,7 @@ from typing import Any
 
 import optuna
 from optuna.distributions import CategoricalDistribution, IntDistribution
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 
 from memsweep.record.study import Study
 from memsweep.search.candidates import LegalCandidates
@@ -24,7 +24,7 @@ from memsweep.search.parameter import Parameter
 from memsweep.search.samplers import GRID, make_sampler, sampler_name
 from memsweep.search.space import Cell, Space
 from memsweep.search.structured.beliefs import Prior
-from memsweep.search.structured.history import KNOWN, SECONDS
+from memsweep.search.structured.history import ELSEWHERE, KNOWN, SECONDS
 from memsweep.search.tell import ENDED, Told
 from memsweep.search.verdict import Judge, Verdict
 
@@ -144,11 +144,7 @@ class Asker:
             space: The space with other fixed overrides, where the cell has some of its own.
             is_baseline: It is what the others are compared with.
         """
-        labels = (space or self.space).labels(cell)
-        drawn = {
-            p.name: p.drawn(labels[p.name] or "") for p in self.space.parameters if labels[p.name] is not None
-        }
-        drawn = {name: value for name, value in drawn.items() if value is not None}
+        drawn = self._drawn((space or self.space).labels(cell))
         self._study.enqueue_trial(drawn)
         trial = self._study.ask()
         for parameter in self.space.parameters:
@@ -170,6 +166,40 @@ class Asker:
         self._study.tell(proposal.trial, list(told.values or ()))
         self._n_told += 1
 
+    def learn(self, cell: Cell, told: Told, *, is_enough: bool) -> None:
+        """Tell the sampler of a trial that another study has run; this study's front does not hold it.
+
+        Args:
+            cell: What it has run.
+            told: How it ended.
+            is_enough: Do not propose the cell in this study.
+        """
+        if told.state is TrialState.FAIL:
+            return
+        if is_enough:
+            self._visit(cell, self.legal.verdict(cell))
+        drawn = self._drawn(self.space.labels(cell))
+        trial = create_trial(
+            state=told.state,
+            values=list(told.values or ()),
+            params=drawn,
+            distributions={p.name: p.distribution for p in self.space.parameters if p.name in drawn},
+            user_attrs={KNOWN: told.known, ELSEWHERE: True},
+            constraints=dict(told.constraints),
+        )
+        self._study.add_trial(trial)
+
+    def _visit(self, cell: Cell, verdict: Verdict) -> None:
+        self._visited.add(cell)
+        self._candidates.took(cell, verdict)
+
+    def _drawn(self, labels: Mapping[str, str | None]) -> dict[str, Any]:
+        """Return parameter to what the sampler would have drawn for its label, of those it could have."""
+        drawn = {
+            p.name: p.drawn(label) for p in self.space.parameters if (label := labels[p.name]) is not None
+        }
+        return {name: value for name, value in drawn.items() if value is not None}
+
     def _proposal(
         self,
         cell: Cell,
@@ -181,8 +211,7 @@ class Asker:
     ) -> Proposal:
         used = space or self.space
         if space is None:
-            self._visited.add(cell)
-            self._candidates.took(cell, verdict)
+            self._visit(cell, verdict)
         labels = used.labels(cell)
         inside = {name: label for name, label in labels.items() if label is not None and name in trial.params}
         return Proposal(

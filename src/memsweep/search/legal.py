@@ -161,6 +161,8 @@ class LegalCells:
         yield from (self._space.cell({**first, **change}) for change in changes)
         for one in changes:
             yield from (self._space.cell({**first, **one, **other}) for other in changes)
+        # What is ruled out may lie in an interval, of which there is no next label.
+        yield from (self._space.random_cell(self._rng) for _ in range(_TRIED))
 
 
 def _distance(one: Cell, other: Cell) -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container, Iterable
 
+from memsweep.record.outcome import Measured
+from memsweep.record.trial import TrialResult
 from memsweep.search.ask import Asker, Proposal
 from memsweep.study.book import Book
 from memsweep.study.ladder import Ladder
+from memsweep.study.warm_start import WarmStart
 
 
 class Proposals:
@@ -18,7 +21,12 @@ class Proposals:
     """
 
     def __init__(
-        self, asker: Asker, book: Book, first: Iterable[Proposal], ladder: Ladder | None = None
+        self,
+        asker: Asker,
+        book: Book,
+        first: Iterable[Proposal],
+        ladder: Ladder | None,
+        warm_start: WarmStart | None,
     ) -> None:
         """Prepare, without asking anything.
 
@@ -27,7 +35,9 @@ class Proposals:
             book: The trials so far.
             first: Proposals that come before the sampler's own.
             ladder: Proposes the last trials; None where the sampler does.
+            warm_start: What an earlier study knows; None for none.
         """
+        self._warm_start = warm_start
         self._asker, self._book, self._ladder = asker, book, ladder
         self._queue = deque(first)
         self._aside: list[Proposal] = []
@@ -47,6 +57,15 @@ class Proposals:
             if drawn is None or drawn.verdict.violations or drawn.verdict.requested_hash not in busy:
                 return drawn
             self._aside.append(drawn)
+
+    def hear(self, result: TrialResult) -> str | None:
+        """Take in a finished trial; return what is to be said of an earlier study after the first."""
+        if self._warm_start is None or not isinstance(result.outcome, Measured):
+            return None
+        said, proposals = self._warm_start.after(result, self._book.study)
+        self._warm_start = None
+        self._queue.extend(proposals)
+        return said
 
     def _drawn(self, n_left: int) -> Proposal | None:
         rung = None if self._ladder is None else self._ladder.next(n_left)

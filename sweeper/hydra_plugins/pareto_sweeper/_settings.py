@@ -45,6 +45,7 @@ class SweepSettings:
         are_named: The objectives have names of their own, so the app must return a mapping.
         enqueue: A file of trials; None for none.
         stop: What ends the study.
+        warm_start: Folder of an earlier study to learn from; None for none.
         ladder: `auto`, `first` or `off`.
         ladder_share: Share of the trials that the ladder may have at the end.
         repeats: How often each set-up is measured.
@@ -57,6 +58,7 @@ class SweepSettings:
     storage: str | None
     stop: StopRules
     cut_short: bool
+    warm_start: Path | None
     ladder: str
     ladder_share: float
     repeats: int
@@ -146,6 +148,7 @@ def read_settings(
         are_named=bool(data["objectives"]),
         constraints=constraints,
         enqueue=enqueue,
+        warm_start=_study_folder(data["warm_start"], folder),
         **counts,
         **{key: data[key] for key in same},
     )
@@ -170,6 +173,15 @@ def _stop_rules(data: Mapping[str, Any], problems: list[str]) -> StopRules:
     if not 0 <= data["max_failure_rate"] <= 1:
         problems.append(f"hydra.sweeper.max_failure_rate must be from 0 to 1, got {data['max_failure_rate']}")
     return StopRules(**found, fail_fast=data["fail_fast"])
+
+
+def _study_folder(asked: Any, folder: StudyFolder) -> Path | None:
+    """Return the folder of a study that is named by its path, or by its name where it is beside this one."""
+    if asked is None:
+        return None
+    path = Path(str(asked))
+    beside = folder.path.parent / path
+    return beside if not path.is_dir() and beside.is_dir() else path
 
 
 def _count(key: str, least: int, data: Mapping[str, Any], app: Mapping[str, Any], problems: list[str]) -> int:

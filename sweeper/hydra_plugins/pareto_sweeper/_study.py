@@ -196,7 +196,8 @@ class StudyRun:
         try:
             self._validate(proposal.overrides)
         except Exception as error:
-            self._refuse(proposal, outcome_of_error(error))
+            self._n_refused += 1
+            self._enter_unlaunched(proposal, outcome_of_error(error))
             return False
         return True
 
@@ -272,10 +273,6 @@ class StudyRun:
             keep(record, folder)
             self._enter(proposal, number, Ended(record=record, folder=folder.path, reused_from=reused_from))
 
-    def _refuse(self, proposal: Proposal, outcome: Outcome) -> None:
-        self._n_refused += 1
-        self._enter_unlaunched(proposal, outcome)
-
     def _enter(self, proposal: Proposal, number: int, ended: Ended) -> None:
         """Enter a finished trial everywhere: book, sampler, files, storage, reports."""
         asked = Asked(
@@ -295,5 +292,8 @@ class StudyRun:
         self._asker.tell(proposal, sentence)
         self._mirror.add(result, sentence, proposal.inside, self._asker.space.parameters)
         self._publisher.trial(result)
+        said = self._proposals.hear(result)
+        if said is not None:
+            self._progress.note(said)
         n_front = len(self.book.front)
         self._progress.end(result, self.book.study, self.book.counts(), self.book.n_counted, n_front)

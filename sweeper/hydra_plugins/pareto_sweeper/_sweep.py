@@ -38,6 +38,7 @@ from memsweep.study.files import StudyFiles
 from memsweep.study.ladder import Ladder, alone
 from memsweep.study.progress import Progress
 from memsweep.study.publish import Publisher
+from memsweep.study.warm_start import WarmStart
 from memsweep.units import measure_text
 
 from ._app import App, app_of
@@ -129,6 +130,7 @@ def _sweep(
     baseline = first_cell(asker)
     # What is wrong with the app's own keys is wrong with every trial: found here, before anything starts.
     app.require_meant(loader.load_sweep_config(config, list(space.overrides(baseline))))
+    warm_start = None if settings.warm_start is None else WarmStart(settings.warm_start, asker, study)
     if launcher is None:
         print(describe(settings, space, asker, study))
         return []
@@ -142,9 +144,9 @@ def _sweep(
     prepare = getattr(launcher, "prepare", None)
     if prepare is not None:
         prepare(first[0].overrides)
-    return _run(
-        settings, config, hydra_context, launcher, asker, study, baseline, first, counts.note, interrupts
-    )
+    book = Book(study, _repeating(config, hydra_context, space))
+    proposals = Proposals(asker, book, first, _ladder(settings, asker, book, baseline), warm_start)
+    return _run(settings, config, hydra_context, launcher, asker, book, proposals, counts.note, interrupts)
 
 
 def _run(
@@ -153,22 +155,21 @@ def _run(
     hydra_context: HydraContext,
     launcher: Launcher,
     asker: Asker,
-    study: Study,
-    baseline: Cell,
-    first: Sequence[Any],
+    book: Book,
+    proposals: Proposals,
     note: str | None,
     interrupts: Interrupts,
 ) -> list[Sequence[Any]]:
     folder = settings.folder
     folder.path.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(config, folder.path / "multirun.yaml")
-    files, book = StudyFiles(folder), Book(study, _repeating(config, hydra_context, asker.space))
+    files = StudyFiles(folder)
     files.write(book)
-    mirror = Mirror(settings.storage, study, has_repeats=settings.has_repeats)
+    mirror = Mirror(settings.storage, book.study, has_repeats=settings.has_repeats)
     tracking = OmegaConf.select(config, "tracking")
     publisher = Publisher(folder, dict(tracking) if OmegaConf.is_dict(tracking) else {})
     progress = Progress(settings.progress, settings.n_trials)
-    for line in opening(settings, asker, study, mirror, note):
+    for line in opening(settings, asker, book.study, mirror, note):
         progress.note(line)
     if hasattr(launcher, "on_phase"):
         launcher.on_phase = progress.phase
@@ -181,7 +182,7 @@ def _run(
         mirror=mirror,
         publisher=publisher,
         progress=progress,
-        proposals=Proposals(asker, book, first, _ladder(settings, asker, book, baseline)),
+        proposals=proposals,
         interrupts=interrupts,
         folder_of_number=lambda number: trial_folder(config, number),
         validate=lambda overrides: _compose(hydra_context, config, overrides),

@@ -59,6 +59,8 @@ class ParetoSweeperConf:
         option_parameters: `fixed` leaves parameters of options at their defaults unless they are swept
             by name; `searched` tries the values that each option's file offers.
         enqueue: A file of trials to run after the baseline and before the sampler's own.
+        warm_start: An earlier study (its name where it is beside this one, else its folder) whose trials
+            teach the sampler and whose front is measured again first, where data, machine and versions agree.
         dry_run: Say what would run and what is refused, and run nothing.
         seed: Of the sampler; its own `seed`, where given, comes first.
         progress: `auto` (live on a terminal), `live`, `plain` or `off`.
@@ -94,6 +96,7 @@ class ParetoSweeperConf:
     exclude: Any = None
     option_parameters: str = "fixed"
     enqueue: str | None = None
+    warm_start: str | None = None
     dry_run: bool = False
     seed: int = 0
     progress: str = "auto"

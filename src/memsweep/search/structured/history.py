@@ -22,6 +22,9 @@ KNOWN = "memsweep:known"
 SECONDS = "memsweep:seconds"
 """User attribute: how long the trial took."""
 
+ELSEWHERE = "memsweep:elsewhere"
+"""User attribute: the trial is another study's; it teaches, and is on no front of this one."""
+
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -36,6 +39,7 @@ class History:
         is_bound: (n_trials, n_objectives) the loss is at least this.
         violations: (n_trials, n_constraints); at most 0 is feasible; NaN where nothing is known.
         is_running: (n_trials,) under way.
+        is_elsewhere: (n_trials,) another study's.
         seconds: (n_trials,) that each took; NaN where nobody said.
         number: (n_trials,) Optuna's.
     """
@@ -45,14 +49,15 @@ class History:
     is_bound: Mask
     violations: Array
     is_running: Mask
+    is_elsewhere: Mask
     seconds: Array
     number: NDArray[np.int64]
 
     @property
     def is_feasible(self) -> Mask:
-        """(n_trials,) Measured, and no constraint is violated."""
+        """(n_trials,) Measured in this study, and no constraint is violated."""
         exact = np.isfinite(self.losses).all(axis=1) & ~self.is_bound.any(axis=1)
-        return np.asarray(exact & ~(self.violations > 0).any(axis=1))
+        return np.asarray(exact & ~self.is_elsewhere & ~(self.violations > 0).any(axis=1))
 
     def __getitem__(self, rows: Any) -> History:
         """Return some of the trials, by index."""
@@ -62,6 +67,7 @@ class History:
             self.is_bound[rows],
             self.violations[rows],
             self.is_running[rows],
+            self.is_elsewhere[rows],
             self.seconds[rows],
             self.number[rows],
         )
@@ -101,6 +107,7 @@ def read_history(
         is_bound,
         violations,
         np.array([trial.state is TrialState.RUNNING for trial in kept], dtype=np.bool_),
+        np.array([ELSEWHERE in trial.user_attrs for trial in kept], dtype=np.bool_),
         np.array([trial.user_attrs.get(SECONDS, np.nan) for trial in kept], dtype=np.float64),
         np.array([trial.number for trial in kept], dtype=np.int64),
     )

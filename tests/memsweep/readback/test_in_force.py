@@ -61,6 +61,9 @@ class Case:
 
 
 def case(factory: pytest.TempPathFactory, trainer: str = "sft", /, **seams: Mapping[str, Any]) -> Case:
+    # accelerate keeps the precision once a process: a trainer with another one would change what these read,
+    # and the baseline's depends on the machine.
+    seams["trainer"] = {**BF16, **seams.get("trainer", {})}
     return Case(begun(factory, trainer, **seams), Settings(**seams))
 
 

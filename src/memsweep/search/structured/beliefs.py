@@ -14,14 +14,17 @@ from memsweep.search.structured.encoding import Encoded, Encoding
 from memsweep.search.structured.history import Array, History, Mask
 from memsweep.search.structured.process import Process, Scales, first_scales
 
-LARGEST = 300
+LARGEST = 200
 """Trials that the model is made of; of more, the newest and those nearest the front."""
 
-_NEWEST = 100
+_NEWEST = 60
 _MARGIN = 0.3
 """How much worse than the worst of the front the reference corner is, in units of the loss."""
 
 _LEARNING_STEPS = 15
+_LEARN_AGAIN = 1.05
+"""Scales are learned again once there are so many times the trials that they were learned from."""
+
 _AROUND_A_PRIOR = 0.4
 """How much less effects matter around a prediction than without one, as a ratio."""
 
@@ -46,7 +49,7 @@ class Beliefs:
         spread: (n_cells, n_objectives) standard deviations.
         chance: (n_cells,) that every constraint is kept.
         fits: (n_cells,) chance not to exceed what others ran out of, such as memory.
-        seconds: (n_cells,) that a trial takes; all 1 where no trial said.
+        seconds: (n_cells,) that a trial takes; all 1 where no trial said, or nobody asks.
         losses: (n_front, n_objectives) of the front so far.
         reference: (n_objectives,) the corner that is worse than what is worth having.
     """
@@ -66,12 +69,15 @@ class Believer:
     Args:
         encoding: Of the space.
         prior: Predictions; None for none.
+        knows_cost: Whether to model how long trials take.
     """
 
-    def __init__(self, encoding: Encoding, prior: Prior | None) -> None:
-        self._encoding, self._prior = encoding, prior
+    def __init__(self, encoding: Encoding, prior: Prior | None, *, knows_cost: bool) -> None:
+        self._encoding, self._prior, self._knows_cost = encoding, prior, knows_cost
         self._first = first_scales(encoding.n_parameters, 1.0 if prior is None else _AROUND_A_PRIOR)
         self._scales: dict[str, Scales] = {}
+        self._learned_from: dict[str, int] = {}
+        self._n_trials = 0
 
     def beliefs(self, history: History, rows: Sequence[Mapping[str, Any]], cells: Encoded) -> Beliefs:
         """Return what is believed of cells.
@@ -81,6 +87,7 @@ class Believer:
             rows: The cells, parameter to value.
             cells: The same, encoded.
         """
+        self._n_trials = len(history.number)
         history = _shortened(history)
         trials = self._encoding.encode(history.parameters)
         losses, feasible = history.losses, history.is_feasible
@@ -138,7 +145,7 @@ class Believer:
 
     def _seconds(self, history: History, trials: Encoded, cells: Encoded) -> Array:
         known = np.isfinite(history.seconds)
-        if not known.any():
+        if not (self._knows_cost and known.any()):
             return np.ones(len(cells))
         nowhere = np.zeros(len(known), dtype=np.bool_)
         logarithms = np.log(history.seconds, where=known, out=np.full(len(known), np.nan))
@@ -161,6 +168,7 @@ class Believer:
         known = np.flatnonzero(np.isfinite(values))
         exact = np.flatnonzero(np.isfinite(values) & ~is_bound)
         centre = float(values[exact if len(exact) else known].mean())
+        is_due = self._n_trials >= _LEARN_AGAIN * self._learned_from.get(name, 0.0)
         process = Process(
             self._encoding,
             trials[known],
@@ -168,9 +176,10 @@ class Believer:
             is_bound[known],
             self._scales.get(name, self._first),
             self._first,
-            learn=_LEARNING_STEPS,
+            learn=_LEARNING_STEPS if is_due else 0,
         )
-        self._scales[name] = process.scales
+        if is_due:
+            self._scales[name], self._learned_from[name] = process.scales, self._n_trials
         running = np.flatnonzero(history.is_running)
         if len(running):
             expected, _ = process.predict(trials[running])

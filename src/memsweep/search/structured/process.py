@@ -96,7 +96,9 @@ class Process:
     ) -> None:
         self._encoding, self._trials = encoding, trials
         self.scales = scales
-        self._parts = encoding.likenesses(trials, trials)
+        # One row a parameter, so that sums over parameters, and over pairs of trials, are products of matrices.
+        self._parts = encoding.likenesses(trials, trials).reshape(encoding.n_parameters, -1)
+        self._squares = self._parts**2
         self._slack = np.zeros(len(values))
         self.values = values
         if is_bound.any():
@@ -130,15 +132,17 @@ class Process:
         return mean, np.sqrt(np.maximum(own - (half**2).sum(axis=0), 1e-12))
 
     def _kernel(self, scales: Scales) -> tuple[Vector, Vector, Vector]:
-        """Return the covariance of the trials, z (n_parameters, n, n), and S1."""
-        z = np.exp(2 * scales.effects)[:, None, None] * self._parts
-        first, second = z.sum(axis=0), (z**2).sum(axis=0)
+        """Return the covariance of the trials with noise, S1 and S2; all (n, n)."""
+        weights = np.exp(2 * scales.effects)
+        shape = (len(self.values), len(self.values))
+        first = (weights @ self._parts).reshape(shape)
+        second = (weights**2 @ self._squares).reshape(shape)
         covariance = _covariance(first, second, math.exp(2 * scales.pair))
         covariance[np.diag_indices_from(covariance)] += math.exp(2 * scales.noise) + self._slack + _JITTER
-        return covariance, z, first
+        return covariance, first, second
 
     def _settle(self) -> None:
-        covariance, _, _ = self._kernel(self.scales)
+        covariance = self._kernel(self.scales)[0]
         self._factor = np.linalg.cholesky(covariance)
         self._weights = cho_solve((self._factor, True), self.values, check_finite=False)
 
@@ -168,7 +172,7 @@ class Process:
 
         def loss(point: Vector) -> tuple[float, Vector]:
             scales = Scales(point[:-2], point[-2], point[-1])
-            covariance, z, first = self._kernel(scales)
+            covariance, first, second = self._kernel(scales)
             try:
                 factor = cho_factor(covariance, lower=True, check_finite=False)
             except np.linalg.LinAlgError:
@@ -180,9 +184,11 @@ class Process:
             # d loss / d theta = (tr(K^-1 dK) - w' dK w) / 2
             pull = inverse - np.outer(weights, weights)
             pair = math.exp(2 * scales.pair)
-            weighted = pull * (1 + pair * first)
-            effects = np.einsum("nm,pnm->p", weighted, z) - pair * np.einsum("nm,pnm->p", pull, z**2)
-            pairs = 0.5 * pair * (pull * (first**2 - (z**2).sum(axis=0))).sum()
+            # With weights z = a^2 r: dK / d log a_j = 2 (z_j (1 + b^2 S1) - b^2 z_j^2)
+            squared = np.exp(2 * scales.effects)
+            effects = squared * (self._parts @ (pull * (1 + pair * first)).ravel())
+            effects -= pair * squared**2 * (self._squares @ pull.ravel())
+            pairs = 0.5 * pair * (pull * (first**2 - second)).sum()
             noise = math.exp(2 * scales.noise) * pull[diagonal].sum()
             return float(value), np.concatenate((effects, [pairs, noise])) + off / spread
 

@@ -79,7 +79,7 @@ class StructuredSampler(BaseSampler):
         self._independent = RandomSampler(seed=seed)
         self._encoding = Encoding(candidates.distributions)
         self._encoded = self._encoding.encode([])
-        self._believer = Believer(self._encoding, prior)
+        self._believer = Believer(self._encoding, prior, knows_cost=cost_weight != 0)
 
     def infer_relative_search_space(
         self,

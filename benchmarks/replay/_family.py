@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,7 @@ def _activations(cell: Mapping[str, str], here: World, slots: float) -> float:
     return size
 
 
+@lru_cache(maxsize=2)
 def table(number: int) -> Table:
     """Return table `number` of the family: a world, noise, and a limit that a third to two thirds exceed."""
     rng = np.random.default_rng(number)

@@ -19,7 +19,7 @@ from memsweep.search.space import Cell, Space
 from memsweep.search.verdict import Verdict
 
 _AT_FIRST = 1500
-_EACH_TIME = 100
+_EACH_TIME = 50
 _MOST = 3_000
 """Cells that are offered at most: more would take longer to judge, and the model longer to rank."""
 

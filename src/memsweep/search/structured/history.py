@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,44 +73,77 @@ class History:
         )
 
 
-def read_history(
-    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection], current: int
-) -> History:
-    """Return Optuna's trials as a history; those that failed are left out.
+class _Row(NamedTuple):
+    """One finished trial; of one under way only its parameters are known."""
+
+    number: int
+    parameters: Mapping[str, Any]
+    values: Sequence[float]
+    is_bound: Sequence[bool]
+    constraints: Mapping[str, float]
+    is_elsewhere: bool
+    seconds: float
+    is_running: bool
+
+
+class HistoryReader:
+    """Reads the trials of one study; those that have finished are read once.
 
     Args:
-        trials: Of one study.
-        directions: Of its objectives.
-        current: Number of the trial that is being sampled, which is no history.
+        directions: Of the study's objectives.
     """
-    kept = [
-        trial
-        for trial in trials
-        if trial.number != current
-        and (trial.state is TrialState.COMPLETE or (trial.state is TrialState.RUNNING and trial.params))
-    ]
-    names = sorted({name for trial in kept for name in trial.constraints})
-    values = np.full((len(kept), len(directions)), np.nan)
-    is_bound = np.zeros(values.shape, dtype=np.bool_)
-    violations = np.full((len(kept), len(names)), np.nan)
-    for row, trial in enumerate(kept):
-        if trial.state is TrialState.RUNNING:
-            continue
-        for column, (what, value) in enumerate(_known(trial)):
-            if what is not None:
-                values[row, column], is_bound[row, column] = value, what == "at_best"
-        for column, name in enumerate(names):
-            violations[row, column] = trial.constraints.get(name, np.nan)
-    return History(
-        [trial.params for trial in kept],
-        _losses(values, directions),
-        is_bound,
-        violations,
-        np.array([trial.state is TrialState.RUNNING for trial in kept], dtype=np.bool_),
-        np.array([ELSEWHERE in trial.user_attrs for trial in kept], dtype=np.bool_),
-        np.array([trial.user_attrs.get(SECONDS, np.nan) for trial in kept], dtype=np.float64),
-        np.array([trial.number for trial in kept], dtype=np.int64),
-    )
+
+    def __init__(self, directions: Sequence[StudyDirection]) -> None:
+        self._directions = directions
+        self._finished: dict[int, _Row] = {}
+
+    def read(self, trials: Sequence[FrozenTrial], current: int) -> History:
+        """Return Optuna's trials as a history; those that failed are left out.
+
+        Args:
+            trials: Of the study.
+            current: Number of the trial that is being sampled, which is no history.
+        """
+        rows = [row for trial in trials if (row := self._row(trial, current)) is not None]
+        names = sorted({name for row in rows for name in row.constraints})
+        shape = (len(rows), len(self._directions))
+        values = np.array([row.values for row in rows], dtype=np.float64).reshape(shape)
+        violations = [[row.constraints.get(name, np.nan) for name in names] for row in rows]
+        return History(
+            [row.parameters for row in rows],
+            _losses(values, self._directions),
+            np.array([row.is_bound for row in rows], dtype=np.bool_).reshape(shape),
+            np.array(violations, dtype=np.float64).reshape(len(rows), len(names)),
+            np.array([row.is_running for row in rows], dtype=np.bool_),
+            np.array([row.is_elsewhere for row in rows], dtype=np.bool_),
+            np.array([row.seconds for row in rows], dtype=np.float64),
+            np.array([row.number for row in rows], dtype=np.int64),
+        )
+
+    def _row(self, trial: FrozenTrial, current: int) -> _Row | None:
+        found = self._finished.get(trial.number)
+        if found is not None:
+            return found
+        if trial.state is TrialState.RUNNING and trial.params and trial.number != current:
+            nothing = [np.nan] * len(self._directions)
+            no = [False] * len(self._directions)
+            return _Row(trial.number, trial.params, nothing, no, {}, False, np.nan, True)
+        if trial.state is not TrialState.COMPLETE:
+            return None
+        known = _known(trial)
+        attributes = trial.user_attrs
+        found = _Row(
+            number=trial.number,
+            parameters=trial.params,
+            values=[np.nan if what is None else value for what, value in known],
+            is_bound=[what == "at_best" for what, _ in known],
+            constraints=trial.constraints,
+            is_elsewhere=ELSEWHERE in attributes,
+            seconds=attributes.get(SECONDS, np.nan),
+            is_running=False,
+        )
+        self._finished[trial.number] = found
+        return found
 
 
 def _known(trial: FrozenTrial) -> list[tuple[str | None, float]]:

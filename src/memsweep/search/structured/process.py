@@ -96,7 +96,7 @@ class Process:
     ) -> None:
         self._encoding, self._trials = encoding, trials
         self.scales = scales
-        # One row a parameter, so that sums over parameters, and over pairs of trials, are products of matrices.
+        # One row a parameter, so that sums over parameters and over pairs of trials are products of matrices.
         self._parts = encoding.likenesses(trials, trials).reshape(encoding.n_parameters, -1)
         self._squares = self._parts**2
         self._slack = np.zeros(len(values))

@@ -22,7 +22,7 @@ from memsweep.pareto.front import on_front
 from memsweep.pareto.hypervolume import hypervolume
 from memsweep.search.structured.beliefs import Believer, Prior
 from memsweep.search.structured.encoding import Encoded, Encoding
-from memsweep.search.structured.history import History, read_history
+from memsweep.search.structured.history import History, HistoryReader
 from memsweep.search.structured.improvement import expected_improvement
 
 _WORTH_A_RISK = 0.002
@@ -53,7 +53,7 @@ class Candidates(Protocol):
 
 
 class StructuredSampler(BaseSampler):
-    """Proposes the cell with the largest expected improvement of the hypervolume.
+    """Proposes the cell with the largest expected improvement of the hypervolume, for one study.
 
     Args:
         candidates: Offers cells.
@@ -79,6 +79,7 @@ class StructuredSampler(BaseSampler):
         self._independent = RandomSampler(seed=seed)
         self._encoding = Encoding(candidates.distributions)
         self._encoded = self._encoding.encode([])
+        self._reader: HistoryReader | None = None
         self._believer = Believer(self._encoding, prior, knows_cost=cost_weight != 0)
 
     def infer_relative_search_space(
@@ -96,7 +97,9 @@ class StructuredSampler(BaseSampler):
         search_space: dict[str, BaseDistribution],  # noqa: ARG002, it is that of the candidates
     ) -> dict[str, Any]:
         """Return the cell to try; nothing when none is offered."""
-        history = read_history(study.get_trials(deepcopy=False), study.directions, trial.number)
+        if self._reader is None:
+            self._reader = HistoryReader(study.directions)
+        history = self._reader.read(study.get_trials(deepcopy=False), trial.number)
         feasible = np.flatnonzero(history.is_feasible)
         front = feasible[on_front(history.losses[feasible])]
         rows, may_try = self._candidates.offered([history.parameters[row] for row in front])

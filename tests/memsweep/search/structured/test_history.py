@@ -8,7 +8,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution
 from optuna.trial import TrialState, create_trial
 
-from memsweep.search.structured.history import KNOWN, SECONDS, History, read_history
+from memsweep.search.structured.history import KNOWN, SECONDS, History, HistoryReader
 
 X = CategoricalDistribution(("a", "b"))
 
@@ -16,7 +16,7 @@ X = CategoricalDistribution(("a", "b"))
 def history(*trials: optuna.trial.FrozenTrial) -> History:
     study = optuna.create_study(directions=["maximize", "minimize"])
     study.add_trials(trials)
-    return read_history(study.get_trials(), study.directions, current=-1)
+    return HistoryReader(study.directions).read(study.get_trials(), current=-1)
 
 
 def trial(values: list[float], **facts: object) -> optuna.trial.FrozenTrial:
@@ -68,7 +68,7 @@ def test_what_failed_is_no_history_and_what_runs_has_no_figures() -> None:
     study = optuna.create_study(directions=["maximize", "minimize"])
     failed, running, current = study.ask({"x": X}), study.ask({"x": X}), study.ask({"x": X})
     study.tell(failed, state=TrialState.FAIL)
-    found = read_history(study.get_trials(), study.directions, current.number)
+    found = HistoryReader(study.directions).read(study.get_trials(), current.number)
 
     assert found.number.tolist() == [running.number]
     assert found.is_running.all()
@@ -80,3 +80,16 @@ def test_seconds_are_taken_where_they_were_told() -> None:
 
     assert found.seconds[0] == 3.5
     assert np.isnan(found.seconds[1])
+
+
+def test_a_trial_that_was_under_way_is_read_again_once_it_has_ended() -> None:
+    study = optuna.create_study(directions=["maximize", "minimize"])
+    trial = study.ask({"x": X})
+    reader = HistoryReader(study.directions)
+    before = reader.read(study.get_trials(), current=-1)
+    study.tell(trial, [100.0, 8.0])
+    after = reader.read(study.get_trials(), current=-1)
+
+    assert before.is_running.tolist() == [True]
+    assert after.is_running.tolist() == [False]
+    assert after.losses == pytest.approx(np.log([[1 / 100, 8]]))

@@ -7,6 +7,7 @@ infeasible, so that the sampler learns where not to look.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,8 @@ from memsweep.search.structured.beliefs import Prior
 from memsweep.search.structured.history import ELSEWHERE, KNOWN, SECONDS
 from memsweep.search.tell import ENDED, Told
 from memsweep.search.verdict import Judge, Verdict
+
+log = logging.getLogger(__name__)
 
 _ASKS = 4
 """Proposals that are drawn before a cell is picked without the sampler."""
@@ -81,7 +84,7 @@ class Asker:
         prior: Prior | None = None,
     ) -> None:
         self.space = space
-        rng = random.Random(seed)
+        self._rng = rng = random.Random(seed)
         self.legal = LegalCells(space, judge, rng)
         self._visited: set[Cell] = set()
         self._names = tuple(study.constraints)
@@ -124,7 +127,14 @@ class Asker:
         cell = ()
         is_hopeless = len(self._recent) == _REMEMBERED and not any(self._recent)
         for _ in range(1 if is_hopeless else _ASKS):
-            trial, cell = self._asked()
+            trial = self._study.ask()
+            try:
+                cell = self._cell_of(trial)
+            except Exception as error:  # whatever a sampler dies of, the study goes on
+                log.warning("the sampler failed (%s: %s); a trial is chosen without it", _name(error), error)
+                self._study.tell(trial, state=TrialState.FAIL)
+                cell = self.space.random_cell(self._rng)
+                break
             if cell in self._visited:
                 self._study.tell(trial, state=TrialState.FAIL)
                 continue
@@ -223,13 +233,13 @@ class Asker:
             is_baseline=is_baseline,
         )
 
-    def _asked(self) -> tuple[optuna.Trial, Cell]:
-        trial = self._study.ask()
+    def _cell_of(self, trial: optuna.Trial) -> Cell:
+        """Return the cell that the sampler draws for a trial."""
         labels: dict[str, str | None] = {}
         for parameter in self.space.parameters:
             exists = self.space.exists(parameter, labels)
             labels[parameter.name] = parameter.label(_suggest(trial, parameter)) if exists else None
-        return trial, tuple(labels.values())
+        return tuple(labels.values())
 
     def _refuse(self, trial: optuna.Trial, worst: list[float]) -> None:
         """Tell the sampler of broken rules, but not so often that rules drown measurements."""
@@ -241,6 +251,10 @@ class Asker:
             trial.set_constraint(name, 0.0)
         trial.set_constraint(ENDED, 1.0)
         self._study.tell(trial, worst)
+
+
+def _name(error: Exception) -> str:
+    return type(error).__name__
 
 
 def _suggest(trial: optuna.Trial, parameter: Parameter) -> object:

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from memsweep.pareto.front import on_front
+from memsweep.search.structured.additive import Process, Scales, first_scales
 from memsweep.search.structured.encoding import Encoded, Encoding
 from memsweep.search.structured.history import Array, History, Mask
-from memsweep.search.structured.process import Process, Scales, first_scales
 
 LARGEST = 200
 """Trials that the model is made of; of more, the newest and those nearest the front."""
@@ -197,7 +197,7 @@ class Believer:
 
 
 def _shortened(history: History) -> History:
-    """Return the newest trials and those nearest the front, where there are too many for a model."""
+    """Return the front, the newest trials and those nearest it, where there are too many for a model."""
     n_trials = len(history.number)
     if n_trials <= LARGEST:
         return history
@@ -206,5 +206,7 @@ def _shortened(history: History) -> History:
     # How far behind the best: the sum over objectives of how many trials are better in each.
     filled = np.nan_to_num(history.losses, nan=np.inf)
     behind = filled.argsort(axis=0).argsort(axis=0).sum(axis=1)
+    feasible = np.flatnonzero(history.is_feasible)
+    behind[feasible[on_front(history.losses[feasible])]] = -1
     nearest = others[np.argsort(behind[others], kind="stable")[: LARGEST - _NEWEST]]
     return history[np.sort(np.concatenate((newest, nearest)))]

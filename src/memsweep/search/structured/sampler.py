@@ -1,6 +1,6 @@
 """`structured`, an Optuna sampler: where may the front grow, if techniques multiply?
 
-Each ask fits an additive model to what was measured (`process.py`), and takes the cell whose expected
+Each ask fits an additive model to what was measured (`additive.py`), and takes the cell whose expected
 improvement of the hypervolume is largest (`improvement.py`), times the chance that it keeps every constraint,
 over the time it takes to the power `cost_weight`.  Before the first trials have been measured it takes the
 cell that the model knows least of.  Only cells that are offered are taken: what is illegal or was tried never

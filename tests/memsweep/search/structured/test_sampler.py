@@ -12,7 +12,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution
 
-from memsweep.search.structured.history import KNOWN, SECONDS
+from memsweep.search.structured.history import ELSEWHERE, KNOWN, SECONDS
 from memsweep.search.structured.sampler import StructuredSampler
 
 LEVELS = {name: CategoricalDistribution(("0", "1", "2")) for name in "abcde"}
@@ -182,6 +182,30 @@ def test_more_trials_than_the_model_takes_are_no_matter() -> None:
         [
             optuna.trial.create_trial(values=list(measured(cell)), params=cell, distributions=dict(LEVELS))
             for cell in [*CELLS, *CELLS[:120]]
+        ]
+    )
+
+    assert study.ask().relative_params.keys() == LEVELS.keys()
+
+
+def test_what_this_study_has_measured_stays_in_the_model_among_many_trials_of_others() -> None:
+    candidates = Listed()
+    study = optuna.create_study(
+        directions=["maximize", "minimize"], sampler=StructuredSampler(candidates, seed=0, n_startup_trials=1)
+    )
+    first = study.ask()
+    for name, distribution in LEVELS.items():
+        first.suggest_categorical(name, distribution.choices)
+    study.tell(first, [1.0, 1e6])  # far behind all that others have measured
+    study.add_trials(
+        [
+            optuna.trial.create_trial(
+                values=list(measured(cell)),
+                params=cell,
+                distributions=dict(LEVELS),
+                user_attrs={ELSEWHERE: True},
+            )
+            for cell in [*CELLS, *CELLS[:100]]
         ]
     )
 

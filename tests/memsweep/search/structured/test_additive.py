@@ -10,9 +10,9 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from scipy.optimize import approx_fprime
 
-from memsweep.search.structured import process as module
+from memsweep.search.structured import additive as module
+from memsweep.search.structured.additive import Process, Scales, first_scales
 from memsweep.search.structured.encoding import Encoded, Encoding
-from memsweep.search.structured.process import Process, Scales, first_scales
 
 LEVELS = {name: CategoricalDistribution(("a", "b", "c")) for name in ("x", "y", "z")}
 ROWS = [dict(zip(LEVELS, labels, strict=True)) for labels in itertools.product("abc", repeat=3)]

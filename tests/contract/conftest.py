@@ -6,6 +6,7 @@ import multiprocessing
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +56,8 @@ def walk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def _asked_by(item: pytest.Item, walk: Walk) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the choices that a test will ask for, as far as its parameters tell."""
+    if item.path.parent != Path(__file__).parent:
+        return []
     parameters = getattr(item, "callspec", None)
     given = parameters.params if parameters else {}
     if "cell" in given and item.path.name == "test_matrix.py":

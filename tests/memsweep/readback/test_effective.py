@@ -145,7 +145,9 @@ def compiled(built: Built, change: pytest.MonkeyPatch) -> None:
 
 
 def other_precision(built: Built, change: pytest.MonkeyPatch) -> None:
-    change.setattr(built.trainer.accelerator.state, "_mixed_precision", "no")
+    # The state is the process's: what it says now depends on what else was built, and so on the machine.
+    state = built.trainer.accelerator.state
+    change.setattr(state, "_mixed_precision", "no" if state.mixed_precision == "bf16" else "bf16")
 
 
 def other_micro_batch(built: Built, change: pytest.MonkeyPatch) -> None:

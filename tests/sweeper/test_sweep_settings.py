@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_launcher import Outcome
 from omegaconf import OmegaConf
 
 from hydra_plugins.pareto_sweeper._folder import check_name
@@ -115,3 +117,11 @@ def test_stop_rules_that_cannot_be_meant_are_refused_all_at_once() -> None:
     assert message.count("hydra.sweeper.") == len(wrong)
     assert "hydra.sweeper.max_seconds must be a duration above 0 such as 90s, 30m" in message
     assert "hydra.sweeper.stagnation must be at least 1, got 0" in message
+
+
+def test_what_the_default_sampler_takes_is_set_without_a_plus(run_sweep: Callable[..., Outcome]) -> None:
+    typed = ["hydra.sweeper.sampler.cost_weight=1.0", "hydra.sweeper.sampler.n_startup_trials=2"]
+    outcome = run_sweep(["x=1,2,3", *typed], lambda _, values: float(values["x"]), config={"x": 0})
+
+    assert outcome.exit_code == 0
+    assert outcome.study.sampler["cost_weight"] == 1.0

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsweep.pareto.front import on_front
-from memsweep.pareto.hypervolume import hypervolume, losses_of
 from memsweep.record.outcome import OUTCOME_TYPES
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
+from memsweep.report.covered import covered
 from memsweep.report.intervals import Interval, interval, ties
 from memsweep.report.words import changes_text, name_text
 from memsweep.units import measure_text
@@ -176,16 +176,7 @@ class Findings:
 
     def hypervolume(self) -> float | None:
         """Return what the front covers, up to the study's reference point; None until that is fixed."""
-        reference = self.study.reference
-        if not self.front or set(reference) != set(self.study.objectives):
-            return None
-        maximize = [direction is Direction.MAXIMIZE for direction in self.study.objectives.values()]
-        logarithmic = [reference[name].logarithmic for name in self.objectives]
-        values = np.array([[result.objectives[name] for name in self.objectives] for result in self.front])
-        corner = np.array([[reference[name].value for name in self.objectives]])
-        return hypervolume(
-            losses_of(values, maximize, logarithmic), losses_of(corner, maximize, logarithmic)[0]
-        )
+        return covered(self.study, self.front)
 
 
 def find(results: Iterable[TrialResult], study: Study) -> Findings:

@@ -91,7 +91,7 @@ class Asker:
         self._recent: deque[bool] = deque(maxlen=_REMEMBERED)
         self._n_told = 0
         self._told_illegal = 0
-        self._candidates = LegalCandidates(space, self.legal, rng)
+        self._candidates = LegalCandidates(space, self.legal, rng, self._visited)
         is_grid = sampler_name(sampler) == GRID
         self._ordered: Iterator[Cell] | None = self.legal.ordered() if is_grid else None
         self._study = optuna.create_study(
@@ -154,7 +154,7 @@ class Asker:
             space: The space with other fixed overrides, where the cell has some of its own.
             is_baseline: It is what the others are compared with.
         """
-        drawn = self._drawn((space or self.space).labels(cell))
+        drawn = (space or self.space).drawn(cell)
         self._study.enqueue_trial(drawn)
         trial = self._study.ask()
         for parameter in self.space.parameters:
@@ -188,7 +188,7 @@ class Asker:
             return
         if is_enough:
             self._visit(cell, self.legal.verdict(cell))
-        drawn = self._drawn(self.space.labels(cell))
+        drawn = self.space.drawn(cell)
         trial = create_trial(
             state=told.state,
             values=list(told.values or ()),
@@ -201,14 +201,7 @@ class Asker:
 
     def _visit(self, cell: Cell, verdict: Verdict) -> None:
         self._visited.add(cell)
-        self._candidates.took(cell, verdict)
-
-    def _drawn(self, labels: Mapping[str, str | None]) -> dict[str, Any]:
-        """Return parameter to what the sampler would have drawn for its label, of those it could have."""
-        drawn = {
-            p.name: p.drawn(label) for p in self.space.parameters if (label := labels[p.name]) is not None
-        }
-        return {name: value for name, value in drawn.items() if value is not None}
+        self._candidates.asked_for(verdict.requested_hash)
 
     def _proposal(
         self,

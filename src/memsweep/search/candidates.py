@@ -8,7 +8,7 @@ label: whatever the model finds good can be followed step by step.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution, IntDistribution
@@ -16,7 +16,6 @@ from optuna.distributions import BaseDistribution, IntDistribution
 from memsweep.search.legal import LegalCells
 from memsweep.search.parameter import Parameter
 from memsweep.search.space import Cell, Space
-from memsweep.search.verdict import Verdict
 
 _AT_FIRST = 1500
 _EACH_TIME = 50
@@ -39,24 +38,22 @@ class LegalCandidates:
         space: The space.
         legal: Its legal cells.
         rng: Draws cells where they cannot be listed.
+        tried: Cells that are not offered; its owner adds to it.
     """
 
-    def __init__(self, space: Space, legal: LegalCells, rng: random.Random) -> None:
-        self._space, self._legal, self._rng = space, legal, rng
+    def __init__(self, space: Space, legal: LegalCells, rng: random.Random, tried: Collection[Cell]) -> None:
+        self._space, self._legal, self._rng, self._tried = space, legal, rng, tried
         self.distributions: Mapping[str, BaseDistribution] = {
             parameter.name: parameter.distribution for parameter in space.parameters
         }
         self._cells: dict[Cell, str] = {}
         self._rows: list[dict[str, Any]] = []
-        self._tried: set[Cell] = set()
         self._asked_for: set[str] = set()
         self._looked_around: set[Cell] = set()
 
-    def took(self, cell: Cell, verdict: Verdict) -> None:
-        """Offer neither `cell` again, nor what asks for the same."""
-        self._tried.add(cell)
-        if verdict.requested_hash:
-            self._asked_for.add(verdict.requested_hash)
+    def asked_for(self, requested_hash: str) -> None:
+        """Offer nothing that asks for the same, while there is anything else."""
+        self._asked_for.add(requested_hash)
 
     def offered(self, near: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping[str, Any]], Sequence[int]]:
         """Return cells, and the indices of those that may be tried.
@@ -72,7 +69,7 @@ class LegalCandidates:
                 self._add(cell)
         untried = [index for index, cell in enumerate(self._cells) if cell not in self._tried]
         hashes = list(self._cells.values())
-        new = [index for index in untried if not hashes[index] or hashes[index] not in self._asked_for]
+        new = [index for index in untried if hashes[index] not in self._asked_for]
         return self._rows, new or untried
 
     def _grow(self, near: Sequence[Cell]) -> None:
@@ -93,11 +90,7 @@ class LegalCandidates:
         if verdict.violations:
             return
         self._cells[cell] = verdict.requested_hash
-        labels = self._space.labels(cell)
-        drawn = {
-            p.name: p.drawn(label) for p in self._space.parameters if (label := labels[p.name]) is not None
-        }
-        self._rows.append({name: value for name, value in drawn.items() if value is not None})
+        self._rows.append(self._space.drawn(cell))
 
     def _cell(self, row: Mapping[str, Any]) -> Cell:
         return self._space.cell(

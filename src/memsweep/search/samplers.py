@@ -7,7 +7,6 @@ fewest trials of all in benchmarks/replay, and tries every cell of a space that 
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import warnings
 from collections.abc import Mapping
@@ -32,12 +31,10 @@ class _Row:
     Attributes:
         kind: Optuna's class.
         arguments: What it is given unless the user says otherwise.
-        needs: Packages that Optuna asks for only when the sampler draws.
     """
 
     kind: type[samplers.BaseSampler]
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
 
 
 # Told that a trial failed, TPE asks for the same again; so failures for lack of memory are told as
@@ -52,12 +49,10 @@ _SAMPLERS: Mapping[str, _Row] = {
     "gp": _Row(
         kind=samplers.GPSampler,
         arguments={"warn_independent_sampling": False},
-        needs=("scipy", "torch"),
     ),
     "qmc": _Row(
         kind=samplers.QMCSampler,
         arguments={"warn_independent_sampling": False, "warn_asynchronous_seeding": False},
-        needs=("scipy",),
     ),
     "random": _Row(kind=samplers.RandomSampler),
 }
@@ -128,11 +123,6 @@ def make_sampler(
         raise ConfigError(
             f"hydra.sweeper.sampler={name} takes {', '.join(sorted(allowed))}; it does not take "
             f"{', '.join(unknown)}"
-        )
-    lacking = [package for package in row.needs if importlib.util.find_spec(package) is None]
-    if lacking:
-        raise ConfigError(
-            f"hydra.sweeper.sampler={name} needs {' and '.join(lacking)}: pip install {' '.join(lacking)}"
         )
     with warnings.catch_warnings():
         # What Optuna calls experimental is pinned to one major version in pyproject.toml.

@@ -184,6 +184,12 @@ class Space:
             point = rng.uniform(low, high)
         return parameter.label(round(point) if _is_int(low) else min(max(point, low), high))
 
+    def drawn(self, cell: Cell) -> dict[str, Any]:
+        """Return parameter name to what a sampler would have drawn for its label, of those it could have."""
+        pairs = zip(self.parameters, cell, strict=True)
+        drawn = {parameter.name: parameter.drawn(label) for parameter, label in pairs if label is not None}
+        return {name: value for name, value in drawn.items() if value is not None}
+
     def overrides(self, cell: Cell) -> tuple[str, ...]:
         """Return what a trial of `cell` is given, in the order typed."""
         labels = self.labels(cell)

@@ -18,11 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-
-from memsweep.pareto.hypervolume import hypervolume, losses_of
-from memsweep.record.study import Direction, Study
+from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
+from memsweep.report.covered import covered
 from memsweep.search.tell import counts_as_trial, is_failure
 from memsweep.units import seconds_text
 
@@ -186,17 +184,7 @@ def _stagnated(rules: StopRules, study: Study, results: Sequence[TrialResult]) -
 
 def _hypervolume(study: Study, results: Sequence[TrialResult]) -> float | None:
     """Return what the front of some trials covers; None where there is no front, or no corner."""
-    feasible = [result for result in results if result.feasible and result.reused_from is None]
-    names = list(study.objectives)
-    if not feasible or set(study.reference) != set(names):
-        return None
-    maximize = [direction is Direction.MAXIMIZE for direction in study.objectives.values()]
-    logarithmic = [study.reference[name].logarithmic for name in names]
-    values = np.array([[result.objectives[name] for name in names] for result in feasible])
-    # Zero on an axis of ratios is infinitely bad: it covers nothing.
-    values = values[(values[:, logarithmic] > 0).all(axis=1)]
-    corner = np.array([[study.reference[name].value for name in names]])
-    return hypervolume(losses_of(values, maximize, logarithmic), losses_of(corner, maximize, logarithmic)[0])
+    return covered(study, [result for result in results if result.feasible and result.reused_from is None])
 
 
 def _failures_text(count: int) -> str:

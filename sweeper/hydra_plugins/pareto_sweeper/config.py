@@ -108,7 +108,10 @@ _store = ConfigStore.instance()
 _store.store(group="hydra/sweeper", name="pareto", node=ParetoSweeperConf, provider="pareto_sweeper")
 _chosen = {"_target_": "hydra_plugins.pareto_sweeper._chosen.ChosenSweeper"}
 _store.store(group="hydra/sweeper/chosen", name="pareto", node=_chosen, provider="pareto_sweeper")
+_OF_STRUCTURED = ("cost_weight", "n_startup_trials")
 _ARGUMENTS = {
+    "auto": _OF_STRUCTURED,
+    "structured": _OF_STRUCTURED,
     "tpe": (
         "consider_endpoints",
         "consider_magic_clip",

@@ -9,7 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra_plugins.pareto_sweeper._overrides import searched
 from memsweep.search.candidates import LegalCandidates
 from memsweep.search.legal import LegalCells
-from memsweep.search.space import Space
+from memsweep.search.space import Cell, Space
 from memsweep.search.verdict import Request, Verdict
 
 PARSER = OverridesParser.create()
@@ -30,9 +30,9 @@ def judge(request: Request) -> Verdict:
     return Verdict(violations=broken, requested_hash=text.replace("y=2", "y=1"))
 
 
-def offer(space: Space, seed: int = 0) -> LegalCandidates:
+def offer(space: Space, seed: int = 0, tried: set[Cell] | None = None) -> LegalCandidates:
     rng = random.Random(seed)
-    return LegalCandidates(space, LegalCells(space, judge, rng), rng)
+    return LegalCandidates(space, LegalCells(space, judge, rng), rng, set() if tried is None else tried)
 
 
 def test_of_a_small_space_every_legal_cell_is_offered() -> None:
@@ -51,21 +51,25 @@ def test_of_a_small_space_every_legal_cell_is_offered() -> None:
 
 
 def test_what_was_tried_and_what_asks_for_the_same_is_not_offered_while_there_is_anything_else() -> None:
-    candidates = offer(SMALL)
+    tried: set[Cell] = set()
+    candidates = offer(SMALL, tried=tried)
     candidates.offered([])
     cell = SMALL.cell({"x": "a", "y": "1"})
-    candidates.took(cell, judge(SMALL.request(cell)))
+    tried.add(cell)
+    candidates.asked_for(judge(SMALL.request(cell)).requested_hash)
     rows, may_try = candidates.offered([])
 
     assert {rows[index]["x"] for index in may_try} == {"b"}
 
 
 def test_at_the_end_what_asks_for_the_same_is_offered_too() -> None:
-    candidates = offer(SMALL)
+    tried: set[Cell] = set()
+    candidates = offer(SMALL, tried=tried)
     candidates.offered([])
     for x in "ab":
         cell = SMALL.cell({"x": x, "y": "1"})
-        candidates.took(cell, judge(SMALL.request(cell)))
+        tried.add(cell)
+        candidates.asked_for(judge(SMALL.request(cell)).requested_hash)
     _, may_try = candidates.offered([])
 
     assert len(may_try) == 2
@@ -100,7 +104,7 @@ def test_where_hardly_a_cell_is_legal_legal_ones_are_offered_all_the_same() -> N
 
     space = space_of(*(f"k{index}=a,d" for index in range(14)), *(f"j{index}=a,b,c" for index in range(4)))
     rng = random.Random(0)
-    rows, _ = LegalCandidates(space, LegalCells(space, strict, rng), rng).offered([])
+    rows, _ = LegalCandidates(space, LegalCells(space, strict, rng), rng, set()).offered([])
 
     assert len(rows) > 20
     assert not any("d" in row.values() for row in rows)

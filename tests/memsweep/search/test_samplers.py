@@ -69,10 +69,3 @@ def test_an_argument_that_it_does_not_take_lists_those_it_takes() -> None:
 def test_an_argument_that_is_code_is_not_taken() -> None:
     with pytest.raises(ConfigError, match="does not take gamma"):
         make_sampler({"name": "tpe", "gamma": "os.system"}, 0, NOTHING)
-
-
-def test_a_sampler_that_lacks_a_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-
-    with pytest.raises(ConfigError, match="needs scipy: pip install scipy"):
-        make_sampler({"name": "qmc"}, 0, NOTHING)

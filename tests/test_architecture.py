@@ -38,12 +38,14 @@ ARROWS: dict[str, set[str]] = {
     "trainers": {"errors", "units", "config", "technique", "machine", "data", "measure"},
     "readback": {"config", "machine", "technique", "trainers"},
     "trial": {*KNOWERS, "measure", "data", "model", "trainers", "readback"},
-    "report": {"errors", "units", "student", "record", "pareto", "config", "technique", "machine"},
+    "findings": {"units", "student", "record", "pareto"},
+    "report": {"errors", "units", "record", "findings"},
+    "tracking": {"errors", "record", "findings", "technique"},
     "search": {"errors", "record", "pareto"},
-    "study": {"errors", "units", "record", "pareto", "report", "search"},
+    "study": {"errors", "units", "record", "pareto", "findings", "report", "search", "tracking"},
     "complaint": set(),
     "entry": {*KNOWERS, "complaint", "model", "trial"},
-    "cli": {*KNOWERS, "report", "pareto"},
+    "cli": {*KNOWERS, "findings", "report"},
     "__main__": {"cli"},
     "train.py": {"entry", "errors"},
     "sweeper": {*KNOWERS, "complaint", "model", "report", "search", "study", "trial"},
@@ -65,10 +67,11 @@ OTHERS: dict[str, set[str]] = {
     "trainers": {"torch", "transformers", "trl", "peft", "datasets"},
     "readback": {"torch", "transformers", "peft", "accelerate"},
     "trial": {"torch", "transformers", "datasets", "cloudpickle", "yaml"},
-    "report": {"numpy", "rich"},
-    "report/wandb_process.py": {"wandb"},
+    "findings": {"numpy"},
+    "report": {"rich"},
+    "tracking": set(),
+    "tracking/process.py": {"wandb"},
     "report/html.py": {"plotly"},
-    "report/support.py": {"packaging"},
     "search": {"optuna", "numpy", "scipy"},
     "search/grammar.py": {"hydra"},
     "search/mirror.py": {"sqlalchemy"},
@@ -151,7 +154,7 @@ def test_only_one_module_imports_wandb() -> None:
         name_of(file) for _, file in sources() if "wandb" in {n.split(".")[0] for n in imports(file)}
     ]
 
-    assert importers == ["src/memsweep/report/wandb_process.py"]
+    assert importers == ["src/memsweep/tracking/process.py"]
 
 
 def test_modules_stay_short() -> None:
@@ -185,6 +188,8 @@ def test_no_technique_is_known_by_name() -> None:
             "measure",
             "trial",
             "report",
+            "findings",
+            "tracking",
             "record",
             "pareto",
             "sweeper",
@@ -214,7 +219,7 @@ def test_no_technique_is_known_by_name() -> None:
     [
         "memsweep.report.html",
         "memsweep.report.text",
-        "memsweep.report.wandb_log",
+        "memsweep.tracking.log",
         "memsweep.pareto.hypervolume",
         "memsweep.record.study",
         "memsweep.technique.compatibility",
@@ -222,7 +227,7 @@ def test_no_technique_is_known_by_name() -> None:
         "memsweep.config.schema",
         "memsweep.config.store",
         "memsweep.model.path",
-        "memsweep.cli",
+        "memsweep.cli.command",
     ],
 )
 def test_what_needs_no_torch_imports_none(module: str) -> None:

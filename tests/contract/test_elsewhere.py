@@ -30,11 +30,11 @@ from walk import Fate, Walk
 
 from memsweep.machine import ALLOCATOR_VARIABLES as ALLOCATOR
 from memsweep.machine import Device, package_versions
-from memsweep.report.support import Cell, support
 from memsweep.technique.catalogue import conf_folder, read_catalogue
 from memsweep.technique.compatibility import Circumstances, violations
 from memsweep.technique.option import Option
 from memsweep.technique.settings import Settings, merge
+from memsweep.technique.support import Cell, support
 from memsweep.trainers.arguments import model_keywords, training_arguments
 from memsweep.trainers.build import recipe_of
 from memsweep.trainers.fields import resolved

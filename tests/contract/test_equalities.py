@@ -8,9 +8,9 @@ import pytest
 from test_matrix import CATALOGUE, WORKING
 from walk import Walk
 
-from memsweep.report.support import Cell
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.option import Equivalence
+from memsweep.technique.support import Cell
 
 
 def bare() -> Catalogue:

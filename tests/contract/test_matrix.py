@@ -7,9 +7,9 @@ from effects import EFFECTS, Sight
 from harms import harm
 from walk import DRAWS_ANEW, Fate, Result, Walk, cells
 
-from memsweep.report.support import Cell
 from memsweep.technique.catalogue import conf_folder, read_catalogue
 from memsweep.technique.option import Changes
+from memsweep.technique.support import Cell
 
 CATALOGUE = read_catalogue(conf_folder())
 CELLS = cells(CATALOGUE)

@@ -23,12 +23,12 @@ import transformers
 from seen import BATCH, Seen, float32_as_baseline, walk_config, watch
 
 from memsweep.machine import Device
-from memsweep.report.support import Cell, support
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.compatibility import Circumstances, circumstances_here, violations
 from memsweep.technique.rule import ARGUMENT, NUMBERS
 from memsweep.technique.settings import merge
+from memsweep.technique.support import Cell, support
 
 # Values at which an option shows on texts of 20 to 90 tokens; the defaults suit real models.
 PARAMETERS: Mapping[str, Any] = {

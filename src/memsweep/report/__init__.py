@@ -1,1 +1,1 @@
-"""Finished trials as text, page and Weights & Biases runs."""
+"""Finished trials as text and page."""

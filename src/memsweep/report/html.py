@@ -12,13 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from memsweep.record.folder import StudyFolder, write_text
-from memsweep.record.study import Study
-from memsweep.record.trial import TrialRecord, TrialResult
-from memsweep.report import tables
-from memsweep.report.findings import Findings, find
-from memsweep.report.scatter import figure
-from memsweep.report.words import (
+from memsweep.findings.find import Findings, find
+from memsweep.findings.words import (
     caution,
     constraint_text,
     counts_text,
@@ -27,6 +22,11 @@ from memsweep.report.words import (
     tie_text,
     trials_text,
 )
+from memsweep.record.folder import StudyFolder, write_text
+from memsweep.record.study import Study
+from memsweep.record.trial import TrialRecord, TrialResult
+from memsweep.report import tables
+from memsweep.report.scatter import figure
 from memsweep.units import measure_text, seconds_text
 
 INTERVALS = (

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memsweep.findings.find import Findings
+from memsweep.findings.words import changes_text, name_text, remarks_text, runs_text, tie_text
 from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult
-from memsweep.report.findings import Findings
-from memsweep.report.words import changes_text, name_text, remarks_text, runs_text, tie_text
 from memsweep.units import GIB, KIB, MIB, measure_text
 
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon")

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from memsweep.record.trial import TrialResult
-from memsweep.report.findings import Findings, Group
-from memsweep.report.words import (
+from memsweep.findings.find import Findings, Group
+from memsweep.findings.words import (
     PHASES,
     changes_text,
     name_text,
@@ -21,6 +20,7 @@ from memsweep.report.words import (
     tie_text,
     trials_text,
 )
+from memsweep.record.trial import TrialResult
 from memsweep.units import seconds_text
 
 GLYPHS = {

@@ -13,12 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from memsweep.record.outcome import CutShort
-from memsweep.record.study import Study
-from memsweep.record.trial import TrialResult
-from memsweep.report.findings import Findings, find
-from memsweep.report.intervals import n_runs
-from memsweep.report.words import (
+from memsweep.findings.find import Findings, find
+from memsweep.findings.intervals import n_runs
+from memsweep.findings.words import (
     caution,
     counts_text,
     name_text,
@@ -27,6 +24,9 @@ from memsweep.report.words import (
     tie_text,
     trials_text,
 )
+from memsweep.record.outcome import CutShort
+from memsweep.record.study import Study
+from memsweep.record.trial import TrialResult
 
 SHOWN_REASONS = 12
 """Reasons that are printed; the report has them all."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
+from memsweep.findings.intervals import Interval, interval, n_runs
 from memsweep.record.folder import StudyFolder, write_text
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.intervals import Interval, interval, n_runs
 from memsweep.search.grammar import read_value
 from memsweep.study.book import Book
 

@@ -19,10 +19,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from memsweep.findings.words import counts_text, name_text
 from memsweep.record.outcome import Measured, Outcome
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.words import counts_text, name_text
 from memsweep.units import measure_text, seconds_text
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from memsweep.record.folder import StudyFolder
 from memsweep.record.trial import TrialResult
 from memsweep.report.html import write_report
 from memsweep.report.text import print_study
-from memsweep.report.wandb_log import StudyLogger
 from memsweep.study.book import Book
+from memsweep.tracking.log import StudyLogger
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from memsweep.findings.intervals import interval
 from memsweep.pareto.front import on_front
 from memsweep.record.comparable import MEMORY_SPREAD
 from memsweep.record.rivals import Rival, Rivals
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.intervals import interval
 
 
 def rivals(study: Study, results: Sequence[TrialResult], changes: Collection[str]) -> Rivals:

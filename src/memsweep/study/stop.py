@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from memsweep.findings.covered import covered
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.covered import covered
 from memsweep.search.tell import counts_as_trial, is_failure
 from memsweep.units import seconds_text
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from browser import CHROMIUM, Page, browser
+from memsweep.findings.find import find
+from memsweep.findings.words import QUICK
 from memsweep.record.folder import StudyFolder
 from memsweep.record.outcome import Measured
 from memsweep.record.study import Study, read_study
 from memsweep.record.trial import TrialResult
-from memsweep.report.findings import find
 from memsweep.report.html import page, write_report
-from memsweep.report.words import QUICK
 from synthetic import measured, study_of, trials_of_every_kind
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}

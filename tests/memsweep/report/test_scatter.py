@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from memsweep.findings.find import find
 from memsweep.record.outcome import Measured, OutOfMemory, Phase
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.findings import find
 from memsweep.report.scatter import SYMBOLS, figure
 from memsweep.report.tables import GLYPHS
 from memsweep.units import MIB

@@ -6,12 +6,12 @@ import io
 import pytest
 from rich.console import Console
 
+from memsweep.findings.find import find
+from memsweep.findings.words import QUICK
 from memsweep.record.outcome import CutShort, Measured, OutOfMemory, Phase
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.findings import find
 from memsweep.report.text import belief_lines, markdown_table, outcome_line, print_study, refusal_lines
-from memsweep.report.words import QUICK
 from synthetic import ended, measured, study_of, trials_of_every_kind
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from memsweep.findings.find import find
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study
 from memsweep.record.trial import read_results
-from memsweep.report.findings import find
-from memsweep.report.wandb_log import StudyLogger
-from memsweep.report.wandb_process import _harmless
+from memsweep.tracking.log import StudyLogger
+from memsweep.tracking.process import _harmless
 
 WANDB = Path(sys.executable).with_name("wandb")
 
@@ -164,7 +164,7 @@ def test_a_study_that_is_killed_leaves_finished_runs_and_a_front(
         from pathlib import Path
         from memsweep.record.folder import StudyFolder
         from memsweep.record.trial import read_results
-        from memsweep.report.wandb_log import StudyLogger
+        from memsweep.tracking.log import StudyLogger
 
         folder = StudyFolder(Path({str(folder.path)!r}))
         logger = StudyLogger(folder, {{"mode": "offline", "project": "tests"}})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memsweep.cli import main
+from memsweep.cli.command import main
 from memsweep.record.folder import StudyFolder
 
 
@@ -99,7 +99,7 @@ def test_a_command_that_is_none_exits_with_2(arguments: list[str]) -> None:
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:
-    source = Path(__file__).resolve().parents[2] / "src"
+    source = Path(__file__).resolve().parents[3] / "src"
     command = (
         f"PYTHONPATH={source} {sys.executable} -m memsweep techniques | head -1; exit ${{PIPESTATUS[0]}}"
     )

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
+from memsweep.findings.find import find
 from memsweep.record.outcome import Crashed, Measured, Phase, Reused
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.findings import find
 from synthetic import ended, measured, study_of, trials_of_every_kind
 
 ALL_BASELINE = {"adapter": "baseline", "packing": "baseline", "checkpointing": "baseline"}

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from memsweep.findings.covered import covered
+from memsweep.findings.intervals import Interval, interval, ties
+from memsweep.findings.words import changes_text, name_text
 from memsweep.pareto.front import on_front
 from memsweep.record.outcome import OUTCOME_TYPES
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.covered import covered
-from memsweep.report.intervals import Interval, interval, ties
-from memsweep.report.words import changes_text, name_text
 from memsweep.units import measure_text
 
 BEST = {"tokens_per_second": "Fastest", "peak_memory_bytes": "Smallest"}

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsweep.record.outcome import OUTCOME_TYPES, OutOfMemory, Phase
-from memsweep.record.study import Constraint
-from memsweep.report.words import (
+from memsweep.findings.words import (
     CHANGES,
     OUTCOMES,
     PHASES,
@@ -15,6 +13,8 @@ from memsweep.report.words import (
     reason_text,
     tie_text,
 )
+from memsweep.record.outcome import OUTCOME_TYPES, OutOfMemory, Phase
+from memsweep.record.study import Constraint
 from memsweep.technique.option import Changes
 from memsweep.units import MIB
 from synthetic import measured, study_of

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from memsweep.machine import Device
-from memsweep.report.support import Cell, by_trainer, reasons, support
 from memsweep.report.text import markdown_table
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
+from memsweep.technique.support import Cell, by_trainer, reasons, support
 
 
 @pytest.fixture(scope="module")

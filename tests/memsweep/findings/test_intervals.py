@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from memsweep.findings.intervals import MEMORY_SPREAD, are_tied, ends, interval, n_runs, ties
 from memsweep.record.outcome import Crashed, Measured, Phase
 from memsweep.record.trial import TrialResult
-from memsweep.report.intervals import MEMORY_SPREAD, are_tied, ends, interval, n_runs, ties
 from synthetic import measured
 
 NAMES = ("tokens_per_second", "peak_memory_bytes")

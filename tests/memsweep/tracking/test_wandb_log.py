@@ -13,7 +13,7 @@ import pytest
 from memsweep.errors import ConfigError
 from memsweep.record.folder import StudyFolder
 from memsweep.record.trial import TrialResult
-from memsweep.report.wandb_log import StudyLogger
+from memsweep.tracking.log import StudyLogger
 
 BROKEN_WANDB = '''
 """A wandb that does nothing, and at one point what $BROKEN says."""

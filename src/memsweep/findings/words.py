@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from memsweep.findings.intervals import n_runs
 from memsweep.record.study import Constraint, Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.intervals import n_runs
 from memsweep.units import measure_text
 
 NAMES = {"tokens_per_second": "throughput", "peak_memory_bytes": "peak memory"}

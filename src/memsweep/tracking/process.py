@@ -1,6 +1,6 @@
 """A study in Weights & Biases: the process that does the logging.  Nothing else imports wandb.
 
-    python -m memsweep.report.wandb_process
+    python -m memsweep.tracking.process
 
 It reads one JSON object a line from its standard input (`wandb_log` writes them) and answers each with a
 line on its standard output.  One run a finished trial, with an exit code that tells the truth and the figures
@@ -22,12 +22,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from memsweep.findings.find import Findings, find
+from memsweep.findings.intervals import ends, n_runs
+from memsweep.findings.words import OUTCOMES, name_text, outcome_text, reason_text, remarks_text
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.findings import Findings, find
-from memsweep.report.intervals import ends, n_runs
-from memsweep.report.words import OUTCOMES, name_text, outcome_text, reason_text, remarks_text
 from memsweep.technique.yaml_text import read_yaml
 
 KILLED = 1

@@ -148,7 +148,7 @@ class StudyLogger:
         }
         with (folder / "process.log").open("ab") as stderr:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "memsweep.report.wandb_process"],
+                [sys.executable, "-P", "-m", "memsweep.tracking.process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memsweep.report.covered import covered
+from memsweep.findings.covered import covered
 from synthetic import measured, study_of
 
 STUDY = study_of(2)

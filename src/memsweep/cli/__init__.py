@@ -1,0 +1,1 @@
+"""The `memsweep` command: one module a subcommand."""

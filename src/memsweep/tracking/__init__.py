@@ -1,0 +1,1 @@
+"""Finished trials as Weights & Biases runs."""

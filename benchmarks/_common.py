@@ -78,6 +78,10 @@ class Bars:
         if not held:
             self.failed.append(name)
 
+    def cannot_tell(self, name: str, *, figure: str, reason: str) -> None:
+        """Print a claim that this machine can neither show nor refute, and why; it is no failure."""
+        print(f"NOISE  {name}: {figure}; this machine cannot tell: {reason}", flush=True)
+
     @property
     def exit_code(self) -> int:
         """What the script ends with."""

@@ -1,89 +1,129 @@
-"""Does a short trial tell the throughput of a long training?
+"""Does a short trial tell the throughput of the same trial, ten times as long?
 
     python benchmarks/measurement_accuracy.py              seven set-ups
-    python benchmarks/measurement_accuracy.py --only LoRA --shorts 1 model=tiny measure.probe_examples=8
+    python benchmarks/measurement_accuracy.py --only LoRA --passes 12 model=tiny measure.probe_examples=8
 
-The long training is plain TRL over ten times as many examples of the same data, in another order whose
-tenths are alike: a plain clock, tokens from the lengths of its rows, nothing of ours in it.  Machines drift
-by several per cent over minutes, so the long training stops at several points, waiting on a pipe at the end
-of a step, while a trial with measure=standard runs, each with another seed, that is another order of the
-probe.  Each trial is held against the long training's steps before and after it; the median of these counts
-for a set-up.  Bars: 3 % for the median of the set-ups, 6 % for the worst.
+A trial trains and is timed for many passes.  Its windows are handed, one after another, to the rule that ends
+a measurement, which gives what measure=standard would have reported; that short figure is held against the
+throughput over all windows from the first that counts on.  Both come from one process and differ in length
+alone: what differs from process to process is no fault of an instrument; `another_process.py` shows it.
+Bars: 3 % for the median of the set-ups, 6 % for the worst.
 
-Beside it, for information: a trial with measure=quick; and how much of the difference is no error of time but
-of composition: slots for each token in the trial's batches against those of the long training's.
+Beside it, for information: what measure=quick would have reported, how often as long the whole was, and how
+far the machine drifted, which is the last third of the windows against the first.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import selectors
 import statistics
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from _common import Bars, Bench, Progress, bench, composed, measures_of, parser
-from _plain import Pauses, Timed, plain_training
+from another_process import COMMON, SET_UPS
 
-from memsweep.config.schema import TrialConfig
+from memsweep.config.schema import MeasureConfig
+from memsweep.measure.meter import Reading
+from memsweep.measure.steady import SteadyState, Window
+from memsweep.measure.tokens import TokenCount
 
-MEDIAN_SHARE, WORST_SHARE = 0.03, 0.06
-TIMES_LONGER, N_FIRST_STEPS, LONG_SEED = 10, 8, 1_000
+MEDIAN_SHARE, WORST_SHARE, TIMES_LONGER = 0.03, 0.06, 10
+NEVER_SETTLED = 1e-9
 
-COMMON = ("model=small", "model.geometry.num_hidden_layers=2", "model.geometry.hidden_size=128",
-          "model.geometry.intermediate_size=344", "trainer.batch=4", "tracking=none")  # fmt: skip
-"""Smaller than the default model, so that long trainings of seven set-ups end within minutes."""
 
-CUT = ("technique/truncation=max_length", "technique.truncation.max_length=256")
-SET_UPS: Mapping[str, tuple[str, ...]] = {
-    "baseline": CUT,
-    "all activations kept": (*CUT, "technique/checkpointing=disabled"),
-    "packed bfd": (*CUT, "technique/packing=bfd"),
-    "padding-free, whole": ("technique/padding_free=enabled", "technique/truncation=none"),
-    "LoRA": (*CUT, "technique/adapter=lora"),
-    "two by two": (*CUT, "technique/micro_batch=size", "technique.micro_batch.size=2"),
-    "dpo": (*CUT, "trainer=dpo"),
-}
+@dataclass(frozen=True, slots=True)
+class Short:
+    """What a shorter measurement of the same trial would have reported.
+
+    Attributes:
+        tokens_per_second: Its throughput.
+        n_windows: Windows that it would have taken, warm-up too.
+        n_warm_up: Those of them that are warm-up.
+        is_settled: Whether it would have been known as well as asked.
+    """
+
+    tokens_per_second: float
+    n_windows: int
+    n_warm_up: int
+    is_settled: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The short trials of a set-up beside its long training.
+    """A long trial, and what shorter ones would have reported.
 
     Attributes:
-        long: The long training's tokens per second.
-        around: The same of its steps around each pause, in which a trial ran.
-        shorts: Each standard trial's.
-        quick: The quick trial's.
-        composition: Slots for each token in the trials, the median, over those of the long training, less 1.
+        tokens_per_second: Over all windows that the short one does not call warm-up.
+        n_windows: All of them.
+        standard: What measure=standard would have reported.
+        quick: What measure=quick would have reported.
+        drift: Throughput of the last third of the windows over the first third, less 1.
     """
 
-    long: float
-    around: Sequence[float]
-    shorts: Sequence[float]
-    quick: float
-    composition: float
-
-    @property
-    def each(self) -> list[float]:
-        """Each trial over the long training around it, less 1."""
-        return [short / near - 1 for short, near in zip(self.shorts, self.around, strict=True)]
+    tokens_per_second: float
+    n_windows: int
+    standard: Short
+    quick: Short
+    drift: float
 
     @property
     def difference(self) -> float:
-        """The median of these."""
-        return statistics.median(self.each)
+        """The short figure over the long one, less 1."""
+        return self.standard.tokens_per_second / self.tokens_per_second - 1
+
+    @property
+    def times_longer(self) -> float:
+        """Windows of the long trial for each of the short one."""
+        return self.n_windows / self.standard.n_windows
+
+
+def replayed(windows: Sequence[Window], measure: MeasureConfig) -> Short:
+    """Return what a trial with these windows would have reported, had it been measured as `measure` says."""
+    steady = SteadyState(measure.precision, measure.min_passes, measure.max_passes, measure.max_seconds)
+    for window in windows:
+        if steady.add(window):
+            break
+    return Short(rate(steady.measured), len(steady.windows), steady.n_warm_up, steady.is_settled)
+
+
+def rate(windows: Sequence[Window]) -> float:
+    """Return tokens per second over windows."""
+    return sum(window.tokens for window in windows) / sum(window.seconds for window in windows)
+
+
+def compare(windows: Sequence[Window], standard: MeasureConfig, quick: MeasureConfig) -> Compared:
+    """Return a long trial beside the shorter ones that it begins with."""
+    short = replayed(windows, standard)
+    third = len(windows) // 3
+    return Compared(
+        tokens_per_second=rate(windows[short.n_warm_up :]),
+        n_windows=len(windows),
+        standard=short,
+        quick=replayed(windows, quick),
+        drift=rate(windows[-third:]) / rate(windows[:third]) - 1,
+    )
+
+
+def long_trial(here: Bench, name: str, overrides: Sequence[str], n_passes: int) -> Sequence[Window]:
+    """Run a trial of so many timed passes, and return its windows."""
+    longer = (
+        *("measure=standard", f"measure.precision={NEVER_SETTLED}", "measure.max_seconds=3600"),
+        *(f"measure.min_passes={n_passes}", f"measure.max_passes={n_passes}"),
+    )
+    record = here.trial(composed(*COMMON, *overrides, *longer))
+    measures_of(record, name)
+    return [
+        Window(one["seconds"], Reading(TokenCount(tokens=one["tokens"], slots=one["tokens"])))
+        for one in record.facts["windows"]
+    ]
 
 
 def judge(found: Mapping[str, Compared], bars: Bars) -> None:
     """Print whether the bars hold."""
     differences = {name: abs(one.difference) for name, one in found.items()}
     middle, worst = statistics.median(differences.values()), max(differences, key=differences.__getitem__)
+    shortest = min(found.values(), key=lambda one: one.times_longer)
     bars.check(
         "median difference of a set-up",
         held=middle <= MEDIAN_SHARE,
@@ -94,107 +134,45 @@ def judge(found: Mapping[str, Compared], bars: Bars) -> None:
         held=differences[worst] <= WORST_SHARE,
         figure=f"{differences[worst]:.1%} ({worst}), at most {WORST_SHARE:.0%}",
     )
+    bars.check(
+        "the long trials are long",
+        held=shortest.times_longer >= TIMES_LONGER,
+        figure=f"{shortest.times_longer:.1f} times at least, of {TIMES_LONGER}",
+    )
 
 
 def main() -> int:
     """Compare each set-up and print the table."""
     command = parser(__doc__)
     command.add_argument("--only", default="", help="set-ups whose name has this word")
-    command.add_argument("--shorts", type=int, default=3, help="standard trials of each set-up")
-    command.add_argument("overrides", nargs="*", help="of every run, for a look that proves nothing")
+    command.add_argument("--passes", type=int, default=50, help="timed passes of a long trial")
+    command.add_argument("overrides", nargs="*", help="of every trial, for a look that proves nothing")
     asked = command.parse_args()
     bars, progress = Bars(), Progress()
+    standard, quick = (composed(f"measure={name}").measure for name in ("standard", "quick"))
     found: dict[str, Compared] = {}
     print(
-        f"{'set-up':22s} {'long run':>9s} {'median':>9s} {'differs':>8s}  {'quick':>8s}  "
-        f"{'composition':>11s}  each trial"
+        f"{'set-up':22s} {'long':>9s} {'short':>9s} {'differs':>8s}  {'passes':>6s} {'longer':>6s}  "
+        f"{'quick':>7s}  {'drift':>7s}"
     )
     with bench() as here:
         for name, overrides in SET_UPS.items():
             if asked.only in name:
                 progress.say(name)
-                found[name] = one = compared(here, name, [*overrides, *asked.overrides], asked.shorts)
-                each = " ".join(f"{away:+.1%}" for away in one.each)
-                middle = statistics.median(one.shorts)
+                windows = long_trial(here, name, [*overrides, *asked.overrides], asked.passes)
+                found[name] = one = compare(windows, standard, quick)
+                unsettled = "" if one.standard.is_settled else "  unsettled"
                 print(
-                    f"{name:22s} {one.long:9,.0f} {middle:9,.0f} {one.difference:+8.1%}  "
-                    f"{one.quick / one.around[0] - 1:+8.1%}  {one.composition:+11.1%}  {each}",
+                    f"{name:22s} {one.tokens_per_second:9,.0f} {one.standard.tokens_per_second:9,.0f} "
+                    f"{one.difference:+8.1%}  {one.standard.n_windows:6d} {one.times_longer:6.1f}  "
+                    f"{one.quick.tokens_per_second / one.tokens_per_second - 1:+7.1%}  {one.drift:+7.1%}"
+                    f"{unsettled}",
                     flush=True,
                 )
-    print("tokens per second; differences are from the long run around each trial;", end=" ")
-    print("composition: slots for each token\n")
+    print("tokens per second; passes: of the short trial, warm-up too\n")
     judge(found, bars)
     print(f"{progress.seconds:.0f} s")
     return bars.exit_code
-
-
-def compared(here: Bench, name: str, overrides: Sequence[str], n_shorts: int) -> Compared:
-    """Run a long training, and trials where it pauses."""
-
-    def config(measure: str, seed: int) -> TrialConfig:
-        return composed(*COMMON, f"measure={measure}", f"seed={seed}", *overrides)
-
-    shorts: list[Mapping[str, float]] = []
-    quick: Mapping[str, float] = {}
-    standard = config("standard", 0)
-    with paused(here, standard, n_shorts) as (stops, training):
-        for seed, _ in enumerate(stops):
-            shorts.append(measures_of(here.trial(config("standard", seed)), name))
-            if not quick:
-                quick = measures_of(here.trial(config("quick", seed)), name)
-    long = training.result()
-    slots = statistics.median(one["slots_per_second"] / one["tokens_per_second"] for one in shorts)
-    return Compared(
-        long=long.tokens / long.seconds,
-        around=long.around,
-        shorts=[one["tokens_per_second"] for one in shorts],
-        quick=quick["tokens_per_second"],
-        composition=slots / (long.slots / long.tokens) - 1,
-    )
-
-
-@contextlib.contextmanager
-def paused(here: Bench, config: TrialConfig, n_pauses: int) -> Iterator[tuple[Iterator[None], Future[Timed]]]:
-    """Begin a long training in a child; yield its stops, one after the other, and what it will return."""
-    pauses = Pauses(here.folder / "pauses" / str(time.monotonic_ns()), n_pauses)
-    pauses.make()
-    train = partial(
-        plain_training,
-        n_examples=TIMES_LONGER * config.measure.probe_examples,
-        seed=LONG_SEED,
-        n_first=N_FIRST_STEPS,
-        n_parts=TIMES_LONGER,
-        pauses=pauses,
-    )
-    with ThreadPoolExecutor(max_workers=1) as threads:
-        training = threads.submit(here.child, config, train)
-        try:
-            yield _stops(pauses, training), training
-        finally:
-            pauses.end()
-
-
-def _stops(pauses: Pauses, training: Future[Timed]) -> Iterator[None]:
-    """Yield whenever the training has stopped, and let it go on after.
-
-    Raises:
-        RuntimeError: If it ended before it stopped as often as it was to.
-    """
-    # For writing too: a pipe that nobody writes to would count as readable.
-    stopped = os.open(pauses.stopped, os.O_RDWR | os.O_NONBLOCK)
-    try:
-        with selectors.DefaultSelector() as selector:
-            selector.register(stopped, selectors.EVENT_READ)
-            for number in range(pauses.n_pauses):
-                while not selector.select(timeout=1.0):
-                    if training.done():
-                        training.result()
-                        raise RuntimeError(f"the long training ended before its stop {number + 1}")
-                os.read(stopped, 1)
-                yield
-                pauses.go_on.write_bytes(b".")
-    finally:
-        os.close(stopped)
 
 
 if __name__ == "__main__":

@@ -324,22 +324,53 @@ def test_dealt_parts_are_alike_and_lose_nothing(load: Load) -> None:
 # Accuracy, memory, overhead.
 
 
-def test_accuracy_is_judged_by_the_median_and_the_worst_set_up(
+def test_accuracy_is_judged_by_the_median_the_worst_and_the_length(
     load: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:
     accuracy = load("measurement_accuracy")
     bars = load("_common").Bars()
     found = {
         name: accuracy.Compared(
-            long=1.0, around=[100.0] * len(shorts), shorts=shorts, quick=100.0, composition=0.0
+            tokens_per_second=100.0,
+            n_windows=35,
+            standard=accuracy.Short(short, n_windows=4, n_warm_up=0, is_settled=True),
+            quick=accuracy.Short(short, n_windows=2, n_warm_up=0, is_settled=True),
+            drift=0.0,
         )
-        for name, shorts in {"a": [90.0, 101.0, 130.0], "b": [98.0], "c": [107.0]}.items()
+        for name, short in {"a": 101.0, "b": 98.0, "c": 107.0}.items()
     }
 
     accuracy.judge(found, bars)
 
-    assert bars.failed == ["worst difference of a set-up"]
+    assert bars.failed == ["worst difference of a set-up", "the long trials are long"]
     assert "2.0% of 3 set-ups" in capsys.readouterr().out
+
+
+def test_a_short_trial_is_what_the_rule_that_ends_measuring_makes_of_the_first_windows(load: Load) -> None:
+    accuracy, common = load("measurement_accuracy"), load("_common")
+    reading = accuracy.Reading(accuracy.TokenCount(tokens=100, slots=100))
+    seconds = [2.0, 1.0, 1.0, 1.0, *[1.25] * 27]
+    windows = [accuracy.Window(one, reading) for one in seconds]
+
+    found = accuracy.compare(
+        windows, common.composed("measure=standard").measure, common.composed("measure=quick").measure
+    )
+
+    assert (found.standard.n_windows, found.standard.n_warm_up) == (4, 1)
+    assert found.standard.tokens_per_second == pytest.approx(100.0)
+    assert found.tokens_per_second == pytest.approx(3000 / (3 * 1.0 + 27 * 1.25))
+    assert found.times_longer == pytest.approx(31 / 4)
+
+
+def test_what_lies_within_the_noise_is_no_failure(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
+    overhead, bars = load("instrument_overhead"), load("_common").Bars()
+    noisy = {"with": [1.01, 1.05], "without": [1.0, 1.1], "without again": [1.1, 1.0]}
+    peaks = {"with": [100, 100], "without": [100, 100]}
+
+    overhead.judge("noisy", overhead.Found(noisy, peaks, 4), bars)
+
+    assert bars.failed == []
+    assert "NOISE  noisy: time with / without" in capsys.readouterr().out
 
 
 def test_spread_is_the_largest_over_the_smallest(load: Load) -> None:

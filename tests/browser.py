@@ -52,8 +52,8 @@ class Page:
                 result: dict[str, Any] = answer["result"]
                 return result
 
-    def open(self, file: Path, width: int = 1200, height: int = 900, *, dark: bool = False) -> None:
-        """Load a file and wait until it has loaded."""
+    def open(self, file: Path | str, width: int = 1200, height: int = 900, *, dark: bool = False) -> None:
+        """Load a file, or what is at an address, and wait until it has loaded."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -66,7 +66,7 @@ class Page:
             mobile=width < 600,
         )
         self.set_dark(dark)
-        self.send("Page.navigate", url=file.as_uri())
+        self.send("Page.navigate", url=file if isinstance(file, str) else file.as_uri())
         self.wait_for("document.readyState === 'complete'")
 
     def set_dark(self, dark: bool) -> None:

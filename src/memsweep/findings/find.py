@@ -1,4 +1,4 @@
-"""What a study found, before it becomes text, page or W&B table: counts, baseline, fronts, answers.
+"""What a study found, before it becomes text, page or W&B table: counts, baseline, fronts, figures.
 
 All that is shown is taken from here, so two presentations cannot disagree.  Only numbers that were
 measured are here: a trial without objectives has an outcome and a reason, and no place in a picture.
@@ -14,15 +14,12 @@ import numpy as np
 
 from memsweep.findings.covered import covered
 from memsweep.findings.intervals import Interval, interval, ties
-from memsweep.findings.words import changes_text, name_text
+from memsweep.findings.words import name_text
 from memsweep.pareto.front import on_front
 from memsweep.record.outcome import OUTCOME_TYPES
-from memsweep.record.study import Direction, Study
+from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.units import measure_text
-
-BEST = {"tokens_per_second": "Fastest", "peak_memory_bytes": "Smallest"}
-"""What the best trial in an objective is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +33,6 @@ class Group:
 
     changes: tuple[str, ...]
     results: tuple[TrialResult, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One answer to the question that a study was started for.
-
-    Attributes:
-        title: `Fastest`, `Smallest`, ...
-        condition: Among which trials, or at which price.
-        result: The trial.
-    """
-
-    title: str
-    condition: str
-    result: TrialResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,24 +138,6 @@ class Findings:
         parts = [f"{ratio:.2f} times its {name_text(name)}" for name, ratio in ratios if ratio is not None]
         return f"against the baseline: {', '.join(parts)}" if parts else ""
 
-    def answers(self) -> tuple[Answer, ...]:
-        """The best trial in each objective: of those that train the same, and of all where that differs."""
-        feasible = [result for result in self.results if result.feasible and result.reused_from is None]
-        same = [result for result in feasible if not result.changes]
-        found = []
-        for name in self.objectives:
-            title = BEST.get(name, f"Best {name_text(name)}")
-            best_same, best = _best(same, name, self.study), _best(feasible, name, self.study)
-            if best_same is not None:
-                condition = changes_text(()).lower()
-                found.append(Answer(title=title, condition=condition, result=best_same))
-            if best is not None and (
-                best_same is None or best.objectives[name] != best_same.objectives[name]
-            ):
-                condition = changes_text(best.changes).lower()
-                found.append(Answer(title=f"{title} of all", condition=condition, result=best))
-        return tuple(found)
-
     def hypervolume(self) -> float | None:
         """Return what the front covers, up to the study's reference point; None until that is fixed."""
         return covered(self.study, self.front)
@@ -190,7 +154,7 @@ def find(results: Iterable[TrialResult], study: Study) -> Findings:
     """
     ordered = tuple(sorted(results, key=lambda result: result.number))
     feasible = [result for result in ordered if result.feasible and result.reused_from is None]
-    front = _front(feasible, study)
+    front = front_of(feasible, study)
     members = {result.number for result in front}
     others = [result for result in feasible if result.number not in members]
     return Findings(
@@ -198,7 +162,7 @@ def find(results: Iterable[TrialResult], study: Study) -> Findings:
         results=ordered,
         baseline=_baseline(ordered),
         front=front,
-        same_front=_front([result for result in feasible if not result.changes], study),
+        same_front=front_of([result for result in feasible if not result.changes], study),
         tied=ties(front, front, tuple(study.objectives)),
         contenders=ties(others, front, tuple(study.objectives)),
     )
@@ -212,7 +176,13 @@ def _baseline(results: Sequence[TrialResult]) -> TrialResult | None:
     return None
 
 
-def _front(results: Sequence[TrialResult], study: Study) -> tuple[TrialResult, ...]:
+def front_of(results: Sequence[TrialResult], study: Study) -> tuple[TrialResult, ...]:
+    """Return the trials that no other dominates, best in the first objective first.
+
+    Args:
+        results: Trials with objectives.
+        study: What is better in each.
+    """
     if not results:
         return ()
     is_on_front = on_front(np.array(study.losses(results)))
@@ -223,8 +193,3 @@ def _best_first(results: Sequence[TrialResult], study: Study) -> tuple[TrialResu
     losses = study.losses(results)
     order = sorted(range(len(results)), key=lambda index: (losses[index], results[index].number))
     return tuple(results[index] for index in order)
-
-
-def _best(results: Sequence[TrialResult], objective: str, study: Study) -> TrialResult | None:
-    sign = -1 if study.objectives[objective] is Direction.MAXIMIZE else 1
-    return min(results, key=lambda result: (sign * result.objectives[objective], result.number), default=None)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import mean, median, stdev
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memsweep.record.comparable import MEMORY_SPREAD
 from memsweep.record.outcome import Measured
 from memsweep.record.trial import TrialResult
@@ -69,7 +72,7 @@ def are_tied(one: TrialResult, other: TrialResult, objectives: Iterable[str]) ->
 
 
 def ties(
-    trials: Iterable[TrialResult], members: Sequence[TrialResult], objectives: Sequence[str]
+    trials: Sequence[TrialResult], members: Sequence[TrialResult], objectives: Sequence[str]
 ) -> dict[int, tuple[int, ...]]:
     """Return the number of each trial that is tied with members of a front, with those members' numbers.
 
@@ -78,15 +81,28 @@ def ties(
         members: The front.
         objectives: Names of what they are compared in.
     """
-    found = {
-        trial.number: tuple(
-            member.number
-            for member in members
-            if member.number != trial.number and are_tied(trial, member, objectives)
-        )
-        for trial in trials
-    }
-    return {number: others for number, others in found.items() if others}
+    if not trials or not members:
+        return {}
+    low, high = _bounds(trials, objectives)
+    member_low, member_high = _bounds(members, objectives)
+    overlap = np.asarray((low[:, None] <= member_high[None]) & (member_low[None] <= high[:, None]))
+    tied = np.asarray(overlap.all(axis=2))
+    numbers = np.array([member.number for member in members])
+    found = {}
+    for trial, is_tied in zip(trials, tied, strict=True):
+        others = tuple(int(number) for number in numbers[is_tied] if number != trial.number)
+        if others:
+            found[trial.number] = others
+    return found
+
+
+def _bounds(
+    trials: Sequence[TrialResult], objectives: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the (n_trials, n_objectives) lower and upper ends of intervals."""
+    both = np.array([[_interval_or_value(trial, name) for name in objectives] for trial in trials])
+    both = both.reshape(len(trials), len(objectives), 2)
+    return both[..., 0], both[..., 1]
 
 
 def _interval_or_value(result: TrialResult, name: str) -> Interval:

@@ -44,6 +44,9 @@ QUICK = (
 )
 """What stands beside a front that was measured quickly; seen in two studies of the default space."""
 
+SHOWN_NUMBERS = 6
+"""Trials that are named for one reason."""
+
 PHASES = {
     "compose": "composing the configuration",
     "fork": "making the process",
@@ -137,3 +140,12 @@ def trials_text(n_trials: int) -> str:
 def counts_text(counts: Mapping[str, int]) -> str:
     """Return outcome counts as a phrase: `19 measured, 3 out of memory`."""
     return ", ".join(f"{count:,} {OUTCOMES[name]}" for name, count in counts.items())
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """Return trials by number, those beyond the first few as a count: `trials 1, 2 and 3 more`."""
+    if len(numbers) == 1:
+        return f"trial {numbers[0]}"
+    more = len(numbers) - SHOWN_NUMBERS
+    shown = ", ".join(map(str, numbers[:SHOWN_NUMBERS]))
+    return f"trials {shown}" + (f" and {more} more" if more > 0 else "")

@@ -1,37 +1,36 @@
 """The report: one page that needs no network, made from a study's folder alone.
 
-It answers first (fastest, smallest, what the baseline costs), then shows the picture, the front, every
-trial, and how all of it was measured.  The same study gives the same bytes.
+It answers first (what the baseline costs, the fastest, the smallest), then shows the picture, the front, what
+each choice brings, every trial, and how all of it was measured.  It compares only what trains the same until
+a reader accepts more.  The same study gives the same bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from memsweep.findings.find import Findings, find
-from memsweep.findings.words import (
-    caution,
-    constraint_text,
-    counts_text,
-    name_text,
-    reason_text,
-    tie_text,
-    trials_text,
-)
+from memsweep.findings.words import caution, constraint_text, counts_text, name_text, trials_text
 from memsweep.record.folder import StudyFolder, write_text
 from memsweep.record.study import Study
-from memsweep.record.trial import TrialRecord, TrialResult
+from memsweep.record.trial import TrialResult
 from memsweep.report import tables
+from memsweep.report.brought import effects_section, ladder_section
+from memsweep.report.cards import answer_cards
+from memsweep.report.circumstances import circumstances, lengths_text, recorded_facts
+from memsweep.report.filters import filter_bar, filter_data
+from memsweep.report.lines import growth, parallel
 from memsweep.report.scatter import figure
-from memsweep.units import measure_text, seconds_text
+from memsweep.report.sheet import Sheet
+from memsweep.units import seconds_text
 
 INTERVALS = (
-    "A figure is followed by half of its 95 % interval, where its spread is known. Set-ups are tied when "
-    "their intervals overlap in every respect."
+    "A figure is followed by half of its 95&nbsp;% interval, where its spread is known. Set-ups are tied "
+    "when their intervals overlap in every respect."
 )
 """How to read the figures of the front."""
 
@@ -45,18 +44,32 @@ def write_report(study_folder: StudyFolder, results: Sequence[TrialResult], stud
         study: What it set out to do.
     """
     findings = find(results, study)
-    write_text(study_folder.report, page(findings, _recorded(study_folder, findings)))
+    recorded, lengths = recorded_facts(study_folder, findings), lengths_text(study_folder)
+    write_text(study_folder.report, page(findings, recorded, lengths))
     return study_folder.report
 
 
-def page(findings: Findings, recorded: Mapping[str, str]) -> str:
+def page(findings: Findings, recorded: Mapping[str, Any], lengths: str = "") -> str:
     """Return the report as HTML.
 
     Args:
         findings: What to show.
-        recorded: What the baseline's trial recorded of itself and the machine: name to text.
+        recorded: What the baseline's trial recorded of itself and the machine.
+        lengths: How long the examples are, as plain text; empty where that was not counted.
     """
-    reasons = {result.number: reason_text(result, findings.study) for result in findings.results}
+    sheet = Sheet.of(findings)
+    sections = [
+        *_picture(sheet),
+        *_front(sheet),
+        *ladder_section(sheet),
+        *effects_section(sheet),
+        *_together(sheet),
+        *_growth(sheet),
+        *_titled("Refused, and why", "refused", tables.refusals_table(sheet)),
+        *_titled("Where the time went", "time", tables.time_table(sheet)),
+        *_titled("Every trial", "every", tables.trials_table(sheet)),
+        *circumstances(findings, recorded, lengths),
+    ]
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -65,17 +78,16 @@ def page(findings: Findings, recorded: Mapping[str, str]) -> str:
             "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">",
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>memsweep: {escape(findings.study.name)}</title>",
-            f"<style>{_asset('page.css')}</style></head><body>",
+            f"<style>{_asset('page.css')}</style>",
+            "<noscript><style>[hidden] { display: revert !important; }</style></noscript></head><body>",
             f"<h1>{escape(findings.study.name)}</h1>",
             _lead(findings),
-            _answers(findings),
-            *_picture(findings, reasons),
-            *_front(findings),
-            *_unmeasured(findings),
-            "<h2>Every trial</h2>",
-            tables.trials_table(findings, reasons),
-            *_time(findings),
-            *_circumstances(findings, recorded),
+            filter_bar(sheet),
+            answer_cards(sheet),
+            *sections,
+            '<aside id="picked" aria-live="polite" hidden></aside>',
+            f'<script type="application/json" id="study">{_json(filter_data(sheet))}</script>',
+            f"<script>{_plotly()}</script>" if findings.measured else "",
             f"<script>{_asset('page.js')}</script></body></html>\n",
         ]
     )
@@ -88,147 +100,81 @@ def _lead(findings: Findings) -> str:
     counts = counts_text(findings.counts())
     ended = f" Ended: {findings.study.ended}." if findings.study.ended else ""
     lead = f"{trials_text(len(findings.results))}{took}: {counts or 'none finished'}.{ended}"
-    return f"<p>{escape(lead)}</p>" + (f'<p class="faint">{escape(context)}</p>' if context else "")
-
-
-def _answers(findings: Findings) -> str:
-    cards = [_card(findings, answer.title, answer.condition, answer.result) for answer in findings.answers()]
-    if findings.baseline is not None:
-        cards.insert(0, _card(findings, "The baseline", "what you have without asking", findings.baseline))
-    if not findings.front:
-        cards.append(
-            '<div class="answer"><h3>Nothing is on offer</h3><p>No trial was measured that meets every '
-            "demand. The table of every trial says what each one missed.</p></div>"
-        )
-    return f'<div class="answers">{"".join(cards)}</div>'
-
-
-def _card(findings: Findings, title: str, condition: str, result: TrialResult) -> str:
-    compared = "" if findings.is_baseline(result) and title == "The baseline" else findings.comparison(result)
-    infeasible = "" if result.feasible else '<p class="bad">does not meet every demand</p>'
+    warned = caution(findings.study) if findings.measured else ""
     return (
-        f'<div class="answer"><h3>{escape(title)}</h3><p class="condition">{escape(condition)}</p>'
-        f'<p class="figures">{escape(findings.sentence(result))}</p>'
-        f'<p class="compared">{escape(compared)}</p>{infeasible}'
-        f'<p class="choice">{tables.choice(result)}</p>{tables.command(result.command)}</div>'
+        f"<p>{escape(lead)}</p>"
+        + (f'<p class="faint">{escape(context)}</p>' if context else "")
+        + (f'<p class="bad">{escape(warned)}</p>' if warned else "")
     )
 
 
-def _picture(findings: Findings, reasons: Mapping[int, str]) -> list[str]:
+def _picture(sheet: Sheet) -> list[str]:
+    findings = sheet.findings
     if not findings.measured:
-        return []
+        return _titled("Without figures", "picture", tables.unmeasured_strip(sheet))
     names = [name_text(name) for name in findings.objectives[:2]]
-    drawn = figure(findings, reasons)
+    drawn = figure(findings, sheet.reasons, sheet.shown)
     return [
-        f"<h2>{escape(' against '.join(names).capitalize())}</h2>",
+        f"<h2 id='picture'>{escape(' against '.join(names).capitalize())}</h2>",
         '<p class="faint">One point a measured set-up. Large points are on the Pareto front: no other '
-        "measured set-up is better in one respect without being worse in another. "
-        "Pick a point to see the command that repeats it.</p>",
-        '<div id="scatter" role="img" aria-label="The figures are in the tables below"></div>',
+        "set-up that is compared is better in one respect without being worse in another. "
+        "Pick a point for its details and the command that repeats it.</p>",
+        '<div id="scatter" class="plot" role="img" aria-label="The figures are in the tables below"></div>',
         tables.legend(drawn["data"]),
-        '<div id="picked" aria-live="polite" hidden></div>',
-        f'<script type="application/json" id="figure">{_json(drawn)}</script>',
-        f"<script>{_plotly()}</script>",
+        tables.unmeasured_strip(sheet),
+        _figure_data("scatter", drawn),
     ]
 
 
-def _unmeasured(findings: Findings) -> list[str]:
-    if not findings.unmeasured:
-        return []
-    return [
-        "<h2>Not in the picture</h2>",
-        '<p class="faint">These ended without figures, so they have no place in it.</p>',
-        tables.unmeasured_list(findings.unmeasured),
-    ]
-
-
-def _front(findings: Findings) -> list[str]:
+def _front(sheet: Sheet) -> list[str]:
+    findings = sheet.findings
     if not findings.front:
         return []
     demands = [text for text in map(constraint_text, findings.study.constraints.values()) if text]
     offered = f" Demanded: {'; '.join(demands)}." if demands else ""
     return [
-        "<h2>What is worth having</h2>",
-        '<p class="faint">The Pareto front, grouped by what a set-up changes beside speed and memory: '
-        f"compare across groups only if you accept the change.{escape(offered)} {INTERVALS}</p>",
-        *([f'<p class="bad">{escape(caution(findings.study))}</p>'] if caution(findings.study) else []),
-        tables.front_table(findings),
-        *_contenders(findings),
+        "<h2 id='front'>What is worth having</h2>",
+        '<p class="faint">The Pareto front of what is compared, grouped by what a set-up changes beside '
+        f"speed and memory.{escape(offered)} {INTERVALS}</p>",
+        tables.front_table(sheet),
+        tables.contenders(sheet),
     ]
 
 
-def _contenders(findings: Findings) -> list[str]:
-    if not findings.contenders:
+def _together(sheet: Sheet) -> list[str]:
+    drawn = parallel(sheet.findings)
+    if drawn is None:
         return []
-    trials = [
-        f'<a href="#trial-{number}">trial {number}</a> ({escape(tie_text(others))})'
-        for number, others in findings.contenders.items()
-    ]
-    return [f"<p>Might as well be on it: {', '.join(trials)}.</p>"]
-
-
-def _time(findings: Findings) -> list[str]:
-    table = tables.time_table(findings.results)
-    return ["<h2>Where the time went</h2>", table] if table else []
-
-
-def _circumstances(findings: Findings, recorded: Mapping[str, str]) -> list[str]:
-    study = findings.study
-    objectives = [f"{direction.value} {name_text(name)}" for name, direction in study.objectives.items()]
-    corner = [f"{name_text(name)} {measure_text(name, at.value)}" for name, at in study.reference.items()]
-    volume = findings.hypervolume()
-    covered = f"{volume:.3f}, up to {', '.join(corner)}" if volume is not None else ""
-    versions = dict(study.versions)
-    for result in findings.results:
-        versions.update(result.versions)
-    facts = [
-        ("Objectives", ", ".join(objectives)),
-        *((name.replace("_", " ").capitalize(), text) for name, text in study.context.items()),
-        ("Same for every trial", " ".join(study.fixed)),
-        ("Hypervolume of the front", covered),
-        ("Compared under", _conditions(study)),
-        ("Figures in Optuna's storage", "of each trial's first run" if findings.has_repeats else ""),
-        ("Started", study.created),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))),
-    ]
     return [
-        "<h2>How this was measured</h2>",
-        tables.facts_list(facts),
-        *_baseline_facts(recorded),
-        "<p>The whole study again:</p>",
-        tables.command(study.command),
+        "<h2 id='together'>All set-ups side by side</h2>",
+        '<p class="faint">Every measured set-up that is compared is a line from top to bottom: what it '
+        "chose, then what it measured, the better to the right. Strong lines are on the front. Pick one "
+        "for its details.</p>",
+        f'<div id="parallel" class="plot" style="height:{drawn["height"]}px" role="img" '
+        'aria-label="The figures are in the table of every trial"></div>',
+        _figure_data("parallel", drawn),
     ]
 
 
-def _conditions(study: Study) -> str:
-    """Return what every trial on the front has in common with the first measured one."""
-    return "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in study.conditions.items())
-
-
-def _baseline_facts(recorded: Mapping[str, str]) -> list[str]:
-    if not recorded:
+def _growth(sheet: Sheet) -> list[str]:
+    found = growth(sheet.findings)
+    if found is None:
         return []
-    title = "<summary>What the baseline's trial recorded of itself and the machine</summary>"
-    return [f"<details open>{title}{tables.facts_list(recorded.items())}</details>"]
+    drawn, said = found
+    return [
+        "<h2 id='growth'>How the front grew</h2>",
+        f'<p class="faint">{escape(said)}</p>',
+        '<div id="growth-plot" class="plot low" role="img" aria-label="What the sentence above says"></div>',
+        _figure_data("growth-plot", drawn),
+    ]
 
 
-def _recorded(folder: StudyFolder, findings: Findings) -> dict[str, str]:
-    """Return what the baseline's trial, or else the first measured one, recorded of itself."""
-    first = findings.baseline or next(iter(findings.measured), None)
-    if first is None or not folder.trial(first.number).outcome.exists():
-        return {}
-    return dict(_flat(TrialRecord.read(folder.trial(first.number)).facts))
+def _titled(title: str, name: str, body: str) -> list[str]:
+    return [f"<h2 id='{name}'>{title}</h2>", body] if body else []
 
 
-def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, fact in sorted(facts.items()):
-        words = f"{prefix}{name.replace('_', ' ')}"
-        if isinstance(fact, Mapping):
-            yield from _flat(fact, f"{words}: ")
-        elif isinstance(fact, (int, float)) and not isinstance(fact, bool):
-            yield words, measure_text(name, fact)
-        else:
-            yield words, str(fact)
+def _figure_data(name: str, drawn: Mapping[str, Any]) -> str:
+    return f'<script type="application/json" id="{name}-figure">{_json(drawn)}</script>'
 
 
 def _asset(name: str) -> str:

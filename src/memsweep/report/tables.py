@@ -1,4 +1,4 @@
-"""A study's tables as HTML: the front, every trial, what was not measured, where the time went.
+"""A study's tables as HTML: the front, every trial, what was not measured, what was refused, the time.
 
 Every text that comes from a study passes `escape`; nothing here is trusted to be harmless.
 """
@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from memsweep.findings.find import Findings, Group
+from memsweep.findings.refusals import refusals
+from memsweep.findings.spent import spent
 from memsweep.findings.words import (
+    OUTCOMES,
     PHASES,
     changes_text,
     name_text,
@@ -21,11 +23,12 @@ from memsweep.findings.words import (
     trials_text,
 )
 from memsweep.record.trial import TrialResult
+from memsweep.report.scatter import SYMBOLS
+from memsweep.report.sheet import COLORS, Sheet, choice, color_of, command, trial_link
 from memsweep.units import seconds_text
 
 GLYPHS = {
     "solid": "\N{EM DASH}",
-    "dot": "\N{MIDDLE DOT}" * 3,
     "circle": "\N{BLACK CIRCLE}",
     "diamond": "\N{BLACK DIAMOND}",
     "square": "\N{BLACK SQUARE}",
@@ -36,67 +39,90 @@ GLYPHS = {
 }
 """Plotly's dashes and symbols as characters."""
 
-OPEN_UP_TO = 8
-"""A list of trials with one kind of end is folded when it is longer."""
+ROWS_A_PAGE = 50
+"""Rows of the table of every trial that are shown at once; page.js has it too, and turns the pages."""
+
+SHOWN_TRIALS = 12
+"""Trials that are named for one reason, or stand beside the picture, before the rest is folded."""
 
 
-def command(text: str) -> str:
-    """Return a command with a button that copies it."""
-    button = '<button type="button" class="copy">copy</button>'
-    return f'<div class="command"><code>{escape(text)}</code>{button}</div>'
+def table(head: str, *bodies: str) -> str:
+    """Return a table that scrolls by itself where it is too wide."""
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>{"".join(bodies)}</table></div>'
 
 
-def choice(result: TrialResult) -> str:
-    """Return a trial's choice, one chip a word."""
-    return "".join(f'<span class="chip">{escape(word)}</span>' for word in result.label.split(" "))
+def heads(sheet: Sheet) -> str:
+    """Return the heads of the objectives' columns."""
+    return "".join(f'<th class="number">{escape(name_text(name))}</th>' for name in sheet.findings.objectives)
 
 
-def front_table(findings: Findings) -> str:
-    """Return the front, grouped by what the set-ups change; colours are those of the picture."""
-    colors = {kind: index for index, kind in enumerate(findings.kinds())}
-    objectives = "".join(f'<th class="number">{escape(name_text(name))}</th>' for name in findings.objectives)
-    n_columns = len(findings.objectives) + 4
-    body = "".join(_front_group(findings, group, colors, n_columns) for group in findings.groups())
-    return (
-        '<div class="wide"><table><thead><tr><th class="number">trial</th><th>set-up</th>'
-        f'{objectives}<th class="number">tokens kept</th><th></th></tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+def front_table(sheet: Sheet) -> str:
+    """Return the front of every view, grouped by what the set-ups change; colours are the picture's."""
+    findings = sheet.findings
+    members: dict[int, list[int]] = {}
+    for number, view in enumerate(sheet.shown):
+        for result in view.front:
+            members.setdefault(result.number, []).append(number)
+    bodies = []
+    for index, kind in enumerate(findings.kinds()):
+        own = [result for result in findings.measured if result.changes == kind and result.number in members]
+        if own:
+            own.sort(key=lambda result: (findings.study.losses([result])[0], result.number))
+            bodies.append(_front_group(sheet, index, own, members))
+    head = (
+        f'<th class="number">trial</th><th>set-up</th>{heads(sheet)}'
+        '<th class="number">tokens kept</th><th></th>'
     )
+    return table(head, *bodies)
 
 
 def _front_group(
-    findings: Findings, group: Group, colors: Mapping[tuple[str, ...], int], n_columns: int
+    sheet: Sheet, index: int, results: list[TrialResult], members: Mapping[int, list[int]]
 ) -> str:
-    swatch = f'<span class="swatch" style="background:var(--group-{colors[group.changes] % 6})"></span>'
-    head = (
-        f'<tr class="group"><th colspan="{n_columns}">{swatch}{escape(changes_text(group.changes))}</th></tr>'
-    )
-    on_front = {result.number for result in findings.front}
+    glyph = GLYPHS[SYMBOLS[index % len(SYMBOLS)]]
+    mark = f'<i style="color:var(--group-{color_of(index)})" aria-hidden="true">{glyph}</i> '
+    n_columns = len(sheet.findings.objectives) + 4
+    words = escape(changes_text(results[0].changes))
+    head = f'<tr class="group"><th colspan="{n_columns}">{mark}{words}</th></tr>'
     rows = []
-    for result in group.results:
-        is_beaten = result.number not in on_front
-        notes = [
-            "beaten by set-ups that change more" if is_beaten else "",
-            tie_text((findings.contenders if is_beaten else findings.tied).get(result.number, ())),
-            runs_text(result),
-            remarks_text(result),
-        ]
-        note = "".join(f"<small>{escape(text)}</small>" for text in notes if text)
-        kept = findings.kept_share(result)
-        link = f'<a href="#trial-{result.number}">{result.number}</a>'
+    for result in results:
+        numbers = members[result.number]
+        ties = {number: tie_text(sheet.shown[number].tied.get(result.number, ())) for number in numbers}
+        notes = "".join(
+            f"<small>{escape(text)}</small>" for text in (runs_text(result), remarks_text(result)) if text
+        )
+        kept = sheet.findings.kept_share(result)
         rows.append(
-            f'<tr><td class="number" data-label="trial">{link}</td>'
-            f'<td class="set-up">{choice(result)}{note}</td>'
-            + "".join(_figure(findings, result, name) for name in findings.objectives)
+            f'<tr data-trial="{result.number}"{sheet.only_in(numbers)}>'
+            f'<td class="number" data-label="trial">{trial_link(result.number)}</td>'
+            f'<td class="set-up">{choice(result)}{sheet.by_view(ties)}{notes}</td>'
+            + "".join(_figure(sheet, result, name) for name in sheet.findings.objectives)
             + f'<td class="number" data-label="tokens kept">{"" if kept is None else f"{kept:.0%}"}</td>'
             f"<td>{_repeat(result)}</td></tr>"
         )
-    return head + "".join(rows)
+    everywhere = sorted({number for result in results for number in members[result.number]})
+    return f"<tbody{sheet.only_in(everywhere)}>{head}{''.join(rows)}</tbody>"
 
 
-def _figure(findings: Findings, result: TrialResult, name: str) -> str:
+def contenders(sheet: Sheet) -> str:
+    """Return which set-ups might as well be on the front, a paragraph a view."""
+    found = []
+    for number, view in enumerate(sheet.shown):
+        trials = [
+            f"{trial_link(trial, f'trial {trial}')} ({escape(tie_text(others))})"
+            for trial, others in view.contenders.items()
+        ]
+        if trials:
+            more = f" and {len(trials) - SHOWN_TRIALS} more" if len(trials) > SHOWN_TRIALS else ""
+            text = f"Might as well be on it: {', '.join(trials[:SHOWN_TRIALS])}{more}."
+            found.append(f"<p{sheet.only_in([number])}>{text}</p>")
+    return "".join(found)
+
+
+def _figure(sheet: Sheet, result: TrialResult, name: str) -> str:
     if name not in result.objectives:
         return '<td class="number"></td>'
+    findings = sheet.findings
     ratio = findings.ratio(result, name)
     compared = "" if ratio is None else f"{ratio:.2f} x baseline"
     if findings.is_baseline(result):
@@ -113,103 +139,134 @@ def _repeat(result: TrialResult) -> str:
     return f"<details><summary>repeat it</summary>{command(result.command)}</details>"
 
 
-def trials_table(findings: Findings, reasons: Mapping[int, str]) -> str:
+def trials_table(sheet: Sheet) -> str:
     """Return every trial: how it ended, its figures where there are any, and how to repeat it."""
-    objectives = "".join(f'<th class="number">{escape(name_text(name))}</th>' for name in findings.objectives)
-    on_front = {result.number for result in findings.front}
-    rows = []
-    for result in findings.results:
-        style = ' class="on-front"' if result.number in on_front else ""
-        outcome = "on the front" if result.number in on_front else outcome_text(result)
+    rows, n_shown = [], 0
+    for result in sheet.findings.results:
+        is_shown = n_shown < ROWS_A_PAGE and set(result.changes) <= set(sheet.shown[sheet.first].accepted)
+        n_shown += is_shown
+        hidden = "" if is_shown else " hidden"
         rows.append(
-            f'<tr id="trial-{result.number}"{style}>'
+            f'<tr id="trial-{result.number}" data-trial="{result.number}"{hidden}>'
             f'<td class="number" data-label="trial">{result.number}</td>'
-            f'<td data-label="outcome">{escape(outcome)}</td><td class="set-up">{choice(result)}</td>'
-            + "".join(_figure(findings, result, name) for name in findings.objectives)
-            + f'<td class="reason">{escape(reasons[result.number])}</td><td>{_repeat(result)}</td></tr>'
+            f'<td data-label="outcome">{escape(outcome_text(result))}</td>'
+            f'<td class="set-up">{choice(result)}</td>'
+            + "".join(_figure(sheet, result, name) for name in sheet.findings.objectives)
+            + f'<td class="reason">{escape(_notes(sheet, result))}</td><td>{_repeat(result)}</td></tr>'
         )
-    return (
-        '<div class="wide"><table><thead><tr><th class="number">trial</th><th>outcome</th><th>set-up</th>'
-        f"{objectives}<th>reason</th><th></th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    sortable = "".join(
+        f'<th class="number"><button type="button" data-sort="{index}">'
+        f"{escape(name_text(name))}</button></th>"
+        for index, name in enumerate(sheet.findings.objectives)
     )
+    head = (
+        '<th class="number"><button type="button" data-sort="">trial</button></th><th>outcome</th>'
+        f"<th>set-up</th>{sortable}<th>remarks</th><th></th>"
+    )
+    pages = (
+        '<p class="pages" hidden><button type="button" data-step="-1">earlier</button> '
+        '<span></span> <button type="button" data-step="1">later</button></p>'
+    )
+    body = f"<tbody>{''.join(rows)}</tbody>"
+    return f'<div id="trials">{table(head, body)}{pages}</div>'
 
 
-def _notes(findings: Findings, result: TrialResult, reasons: Mapping[int, str]) -> str:
-    """Return why a trial is not on offer, or might be on the front, and how far to believe its figures."""
-    contends = tie_text(findings.contenders.get(result.number, ()))
-    might = f"might as well be on the front: {contends}" if contends else ""
-    notes = (reasons[result.number], might, runs_text(result), remarks_text(result))
+def _notes(sheet: Sheet, result: TrialResult) -> str:
+    """Return why a trial is not on offer, what it changes, and how far to believe its figures."""
+    changes = changes_text(result.changes).lower() if result.changes else ""
+    notes = (sheet.reasons[result.number], changes, runs_text(result), remarks_text(result))
     return "; ".join(text for text in notes if text)
 
 
-def unmeasured_list(results: Iterable[TrialResult]) -> str:
-    """Return the trials that have no point in the picture, by how they ended, each with its reason."""
+def unmeasured_strip(sheet: Sheet) -> str:
+    """Return the trials that have no point in the picture, by how they ended: they stand beside it."""
     by_outcome: dict[str, list[TrialResult]] = {}
-    for result in results:
+    for result in sheet.findings.unmeasured:
         by_outcome.setdefault(outcome_text(result), []).append(result)
-    parts = []
-    for outcome, members in by_outcome.items():
-        items = "".join(
-            f'<li><a href="#trial-{result.number}">trial {result.number}</a> '
-            f"{escape(result.outcome.text)}<br>{choice(result)}</li>"
-            for result in members
+    lines = []
+    for outcome, results in by_outcome.items():
+        marks = [
+            f'<button type="button" class="mark" data-pick="{result.number}" data-trial="{result.number}" '
+            f'title="{escape(result.outcome.text)}">{result.number}</button>'
+            for result in results
+        ]
+        shown, rest = marks[:SHOWN_TRIALS], marks[SHOWN_TRIALS:]
+        folded = f"<details><summary>{len(rest)} more</summary>{''.join(rest)}</details>" if rest else ""
+        lines.append(f"<div><dt>{escape(outcome)}</dt><dd>{''.join(shown)}{folded}</dd></div>")
+    if not lines:
+        return ""
+    title = "<p>No figures, so no place in the picture; pick one for the reason:</p>"
+    return f'<div class="strip">{title}<dl>{"".join(lines)}</dl></div>'
+
+
+def refusals_table(sheet: Sheet) -> str:
+    """Return every reason why trials are not on offer, with the trials that it holds for; empty for none."""
+    rows = []
+    for refusal in refusals(sheet.findings):
+        links = [trial_link(result.number) for result in refusal.results]
+        named, rest = ", ".join(links[:SHOWN_TRIALS]), links[SHOWN_TRIALS:]
+        if rest:
+            named += f"<details><summary>{len(rest)} more</summary>{', '.join(rest)}</details>"
+        rows.append(
+            f'<tr><td data-label="how it ended">{escape(refusal.how)}</td>'
+            f'<td class="reason">{escape(refusal.reason)}</td>'
+            f'<td class="number" data-label="how many">{len(links)}</td>'
+            f'<td data-label="trials">{named}</td></tr>'
         )
-        is_open = " open" if len(members) <= OPEN_UP_TO else ""
-        summary = f"<summary>{escape(outcome)}: {trials_text(len(members))}</summary>"
-        parts.append(f'<details class="unmeasured"{is_open}>{summary}<ul>{items}</ul></details>')
-    return "".join(parts)
+    if not rows:
+        return ""
+    head = '<th>how it ended</th><th>why</th><th class="number">how many</th><th>trials</th>'
+    return table(head, f"<tbody>{''.join(rows)}</tbody>")
 
 
 def legend(traces: Iterable[Mapping[str, Any]]) -> str:
-    """Return what the picture's traces mean, each with a box that hides and shows it.
+    """Return what the picture's traces mean; page.js hides what is not in the picture.
 
     Plotly's own legend neither wraps nor fits a phone.
     """
-    items = []
+    items, has_line = [], False
     for index, trace in enumerate(traces):
         is_line = trace["mode"] == "lines"
         style = trace["line"] if is_line else trace["marker"]
         color = style.get("color") or style["line"]["color"]
-        glyph = GLYPHS[style["dash"] if is_line else style["symbol"]]
-        items.append(
-            f'<label><input type="checkbox" checked data-trace="{index}">'
-            f'<span style="color:{color}" aria-hidden="true">{glyph}</span> {trace["name"]}</label>'
-        )
+        glyph = GLYPHS["solid" if is_line else style["symbol"]]
+        if not is_line or not has_line:
+            key = "" if is_line else f' data-trace="{index}"'
+            items.append(
+                f'<span{key}><i style="color:{color}" aria-hidden="true">{glyph}</i> {trace["name"]}</span>'
+            )
+        has_line |= is_line
     return f'<div class="legend">{"".join(items)}</div>'
 
 
-def time_table(results: Iterable[TrialResult]) -> str:
-    """Return where the time of all trials went, as a bar and a list; empty when none was recorded."""
-    spent: dict[str, float] = {}
-    total = 0.0
-    for result in results:
-        phases = {name: seconds for name, seconds in result.seconds.items() if name != "total"}
-        for name, seconds in phases.items():
-            spent[name] = spent.get(name, 0.0) + seconds
-        total += max(result.seconds.get("total", 0.0), sum(phases.values()))
-    if total <= 0:
+def time_table(sheet: Sheet) -> str:
+    """Return where the time of all trials went, as a bar and lists; empty when none was recorded."""
+    found = spent(sheet.findings.results)
+    if found.total <= 0:
         return ""
-    order = {name: index for index, name in enumerate(PHASES)}
-    names = sorted(spent, key=lambda name: (order.get(name, len(order)), name))
-    shares = [(PHASES.get(name, name.replace("_", " ")), spent[name]) for name in names if spent[name] > 0]
-    colors = [f"var(--group-{index % 6})" for index in range(len(shares))]
-    rest = total - sum(spent.values())
-    if rest > 0:
-        shares.append(("everything else", rest))
+    shares = [(PHASES.get(name, name.replace("_", " ")), seconds) for name, seconds in found.phases]
+    colors = [f"var(--group-{index % COLORS})" for index in range(len(shares))]
+    if found.rest > 0:
+        shares.append(("everything else", found.rest))
         colors.append("var(--faint)")
     bar = "".join(
-        f'<span style="width:{seconds / total:.2%};background:{color}"></span>'
+        f'<span style="width:{seconds / found.total:.2%};background:{color}"></span>'
         for (_, seconds), color in zip(shares, colors, strict=True)
     )
-    rows = "".join(
+    phases = "".join(
         f'<dt><span class="swatch" style="background:{color}"></span>{escape(words)}</dt>'
-        f'<dd>{seconds_text(seconds)} <span class="faint">({seconds / total:.0%})</span></dd>'
+        f"{_share(seconds, found.total)}"
         for (words, seconds), color in zip(shares, colors, strict=True)
     )
-    return f'<div class="bar" aria-hidden="true">{bar}</div><dl>{rows}</dl>'
+    ends = "".join(
+        f"<dt>{escape(OUTCOMES[name])}, {trials_text(n_trials)}</dt>{_share(seconds, found.total)}"
+        for name, n_trials, seconds in found.outcomes
+    )
+    return (
+        f'<div class="bar" aria-hidden="true">{bar}</div>'
+        f'<div class="columns"><dl>{phases}</dl><dl>{ends}</dl></div>'
+    )
 
 
-def facts_list(facts: Iterable[tuple[str, str]]) -> str:
-    """Return names and texts as a definition list; empty texts are left out."""
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts if text)
-    return f"<dl>{rows}</dl>"
+def _share(seconds: float, total: float) -> str:
+    return f'<dd>{seconds_text(seconds)} <span class="faint">({seconds / total:.0%})</span></dd>'

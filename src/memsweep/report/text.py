@@ -13,26 +13,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from memsweep.findings.answers import answers
 from memsweep.findings.find import Findings, find
 from memsweep.findings.intervals import n_runs
+from memsweep.findings.refusals import refusals
 from memsweep.findings.words import (
+    SHOWN_NUMBERS,
     caution,
     counts_text,
     name_text,
-    reason_text,
+    numbers_text,
     remarks_text,
     tie_text,
     trials_text,
 )
-from memsweep.record.outcome import CutShort
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 
 SHOWN_REASONS = 12
 """Reasons that are printed; the report has them all."""
-
-SHOWN_NUMBERS = 6
-"""Trials that are named for one reason."""
 
 MARK = "*"
 """Behind the number of a trial that has a remark; the remark is below the table."""
@@ -72,7 +71,7 @@ def print_study(
     console.print(Text(outcome_line(findings)), soft_wrap=True)
     for line in refusal_lines(findings):
         console.print(Text(f"  {line}"), soft_wrap=True)
-    for answer in findings.answers():
+    for answer in answers(findings):
         same = " (the baseline itself)" if findings.is_baseline(answer.result) else ""
         sentence = f"{answer.title}, {answer.condition}: {findings.sentence(answer.result)}{same}"
         console.print(Text(sentence), soft_wrap=True)
@@ -156,30 +155,14 @@ def outcome_line(findings: Findings) -> str:
 
 def refusal_lines(findings: Findings) -> list[str]:
     """Return why trials have no figures, or miss a demand: one line a reason, the most frequent first."""
-    by_reason: dict[str, list[TrialResult]] = {}
-    for result in findings.results:
-        if not result.feasible and result.reused_from is None:
-            outcome = result.outcome
-            # Where several fell to one rule, or one rival, their figures are left to the report.
-            reason = outcome.rule if isinstance(outcome, CutShort) else reason_text(result, findings.study)
-            by_reason.setdefault(reason, []).append(result)
-    ordered = sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[1][0].number))
-    lines = []
-    for reason, results in ordered[:SHOWN_REASONS]:
-        said = reason if results[1:] else reason_text(results[0], findings.study)
-        lines.append(f"{_numbers_text([result.number for result in results])}: {said}")
-    if len(ordered) > SHOWN_REASONS:
-        lines.append(f"and {len(ordered) - SHOWN_REASONS} more reasons: see the report")
+    found = refusals(findings)
+    lines = [
+        f"{numbers_text([result.number for result in refusal.results])}: {refusal.reason}"
+        for refusal in found[:SHOWN_REASONS]
+    ]
+    if len(found) > SHOWN_REASONS:
+        lines.append(f"and {len(found) - SHOWN_REASONS} more reasons: see the report")
     return lines
-
-
-def _numbers_text(numbers: Sequence[int]) -> str:
-    if len(numbers) == 1:
-        return f"trial {numbers[0]}"
-    shown = ", ".join(map(str, numbers[:SHOWN_NUMBERS]))
-    return f"trials {shown}" + (
-        f" and {len(numbers) - SHOWN_NUMBERS} more" if numbers[SHOWN_NUMBERS:] else ""
-    )
 
 
 def print_rows(header: Sequence[str], rows: Iterable[Sequence[str]], console: Console | None = None) -> None:

@@ -69,14 +69,6 @@ def test_set_ups_that_train_the_same_have_a_front_of_their_own(study: Study) -> 
     assert [group.changes for group in found.groups()] == [(), ("batch",)]
 
 
-def test_the_fastest_of_all_is_named_only_where_it_differs(study: Study) -> None:
-    alone = find([measured(0, ALL_BASELINE)], study)
-    both = find([measured(0, ALL_BASELINE), measured(1, {**ALL_BASELINE, "packing": "bfd"})], study)
-
-    assert [answer.title for answer in alone.answers()] == ["Fastest", "Smallest"]
-    assert "Fastest of all" in [answer.title for answer in both.answers()]
-
-
 def test_ratios_are_multiples_of_the_baseline(study: Study) -> None:
     found = find([measured(0, ALL_BASELINE), measured(1, {**ALL_BASELINE, "adapter": "lora"})], study)
 
@@ -103,7 +95,6 @@ def test_an_app_without_techniques_has_no_baseline() -> None:
     found = find([result], study)
 
     assert found.baseline is None
-    assert [answer.title for answer in found.answers()] == ["Best loss"]
 
 
 def test_hypervolume_is_that_of_the_ratios_to_the_corner(study: Study) -> None:
@@ -125,7 +116,6 @@ def test_a_study_without_trials_finds_nothing(study: Study) -> None:
     found = find([], study)
 
     assert found.front == ()
-    assert found.answers() == ()
     assert found.groups() == ()
     assert found.hypervolume() is None
 

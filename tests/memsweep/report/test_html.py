@@ -1,30 +1,58 @@
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from browser import CHROMIUM, Page, browser
 from memsweep.findings.find import find
+from memsweep.findings.views import view
 from memsweep.findings.words import QUICK
 from memsweep.record.folder import StudyFolder
 from memsweep.record.outcome import Measured
 from memsweep.record.study import Study, read_study
 from memsweep.record.trial import TrialResult
-from memsweep.report.html import page, write_report
+from memsweep.report import html
+from memsweep.report.html import write_report
 from synthetic import measured, study_of, trials_of_every_kind
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}
 
+VISIBLE = "((query) => [...document.querySelectorAll(query)].filter((element) => element.offsetHeight > 0))"
+POINTS = "document.querySelectorAll('#scatter path.point').length"
+FRONT = (
+    f"{VISIBLE}('#front ~ .wide tr[data-trial]:not([id])')"
+    ".map(row => Number(row.dataset.trial)).sort((a, b) => a - b)"
+)
+TRIALS = f"{VISIBLE}('#trials tbody tr').map(row => Number(row.dataset.trial))"
+LINES = (
+    "[...new Set(document.getElementById('parallel').data.flatMap((trace) => trace.customdata))]"
+    ".filter((number) => number !== null).sort((a, b) => a - b)"
+)
+COMPARED = "document.getElementById('compared').textContent"
+PICKED = "document.getElementById('picked').textContent"
+
 
 def page_of(results: tuple[TrialResult, ...], study: Study) -> str:
     """Return the page without the plotting library, which is 4.8 MB of someone else's text."""
-    text = page(find(results, study), {"device": "cpu"})
+    text = html.page(find(results, study), {"device": "cpu"})
     scripts = re.split(r"(?<=</script>)", text)
     return "".join(script for script in scripts if len(script) < 1_000_000)
+
+
+def choose(page: Page, title: str, option: str) -> None:
+    """Pick an option of the filter that is labelled with a title."""
+    page.run(
+        f"""(() => {{ const label = [...document.querySelectorAll('.selects label')].find(
+            (one) => one.firstChild.textContent === {title!r});
+        const select = label.querySelector('select');
+        select.value = [...select.options].find((one) => one.textContent === {option!r}).value;
+        select.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"""
+    )
 
 
 def written(folder: StudyFolder) -> Path:
@@ -45,20 +73,20 @@ def test_every_trial_is_there_with_the_command_that_repeats_it(
 def test_answers_come_before_the_picture(results: tuple[TrialResult, ...], study: Study) -> None:
     text = page_of(results, study)
 
-    titles = re.findall(r"<h[23]>(.*?)</h[23]>", text)
-    assert titles == [
-        "The baseline",
-        "Fastest",
-        "Fastest of all",
-        "Smallest",
-        "Smallest of all",
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", text) == [
         "Throughput against peak memory",
         "What is worth having",
-        "Not in the picture",
-        "Every trial",
+        "What each choice brings",
+        "What each choice does over all trials",
+        "All set-ups side by side",
+        "How the front grew",
+        "Refused, and why",
         "Where the time went",
+        "Every trial",
         "How this was measured",
     ]
+    assert text.index("What the baseline costs") < text.index("Fastest that fits in 520.0 MiB")
+    assert text.index("Fastest that fits in 520.0 MiB") < text.index("Throughput against peak memory")
 
 
 def test_nothing_that_a_study_says_is_taken_for_markup() -> None:
@@ -159,71 +187,158 @@ def test_what_cannot_be_compared_says_why(study: Study) -> None:
     assert "other data than trial 0: a, not b" in text
 
 
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    """One browser for all tests of a page: each opens a tab of its own."""
+    with browser() as page:
+        yield page
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 class TestInABrowser:
-    """The page as a person meets it."""
+    """The page as a person meets it; a load takes seconds, so a test looks at several things of one."""
 
-    def ready(self, page: Page, file: Path, width: int = 1200) -> None:
-        page.open(file, width)
-        page.wait_for("document.querySelectorAll('#scatter path.point').length > 0")
+    def ready(self, page: Page, file: Path, width: int = 1200, *, dark: bool = False) -> None:
+        page.problems.clear()
+        page.requests.clear()
+        page.open(file, width, dark=dark)
+        page.wait_for(f"{POINTS} > 0")
 
-    def test_it_draws_without_errors_or_requests(self, make_study: Callable[..., StudyFolder]) -> None:
-        folder = make_study()
-        file = written(folder)
-        study, results = read_study(folder.path)
-        with browser() as page:
-            self.ready(page, file)
-
-            n_points = page.run("document.querySelectorAll('#scatter path.point').length")
-            assert n_points == len(find(results, study).measured)
-            assert page.problems == []
-            assert page.requests == []
-
-    def test_picking_a_point_shows_its_trial_and_command(
-        self, make_study: Callable[..., StudyFolder]
+    def test_at_first_it_compares_what_trains_the_same_and_all_at_a_click(
+        self, page: Page, make_study: Callable[..., StudyFolder]
     ) -> None:
-        with browser() as page:
-            self.ready(page, written(make_study()))
+        folder = make_study()
+        study, results = read_study(folder.path)
+        found = find(results, study)
+        self.ready(page, written(folder))
 
-            page.click("#scatter path.point")
-            page.wait_for("!document.getElementById('picked').hidden")
+        assert page.run(POINTS) == sum(not result.changes for result in found.measured)
+        assert page.run(FRONT) == sorted(result.number for result in found.same_front)
+        assert page.run(TRIALS) == [result.number for result in results if not result.changes]
+        assert "only set-ups that train exactly what the baseline trains" in page.run(COMPARED)
+        answers = page.run(f"{VISIBLE}('.answer h3').map(title => title.textContent)")
+        assert answers[0] == "What the baseline costs"
+        assert [title.split(" ")[0] for title in answers[1:]] == ["Fastest", "Smallest"]
 
-            assert "python train.py" in page.run("document.getElementById('picked').textContent")
-            assert page.run("document.querySelectorAll('tr.picked').length") == 1
+        page.click("#compare-all")
+        page.wait_for(f"{POINTS} === {len(found.measured)}")
+        assert page.run(FRONT) == sorted(result.number for result in found.front)
+        assert page.problems == []
+        assert page.requests == []
 
-    def test_unticking_a_group_hides_its_points(self, make_study: Callable[..., StudyFolder]) -> None:
-        count = "document.querySelectorAll('#scatter path.point').length"
-        with browser() as page:
-            self.ready(page, written(make_study()))
-            before = page.run(count)
+    def test_changes_are_accepted_one_by_one_and_options_and_outcomes_filter(
+        self, page: Page, make_study: Callable[..., StudyFolder]
+    ) -> None:
+        folder = make_study()
+        study, results = read_study(folder.path)
+        self.ready(page, written(folder))
 
-            page.click(".legend label:nth-child(3) input")
+        page.click("#filters summary")
+        page.click("#filters [name=accept]")  # the first: which examples share a step
+        kept = [result.number for result in results if set(result.changes) <= {"batch"}]
+        page.wait_for(f"JSON.stringify({TRIALS}) === '{json.dumps(kept, separators=(',', ':'))}'")
+        front = view(find(results, study), ("batch",)).front
+        assert page.run(FRONT) == sorted(result.number for result in front)
+        assert "which examples share a step" in page.run(COMPARED)
+        measured = [result.number for result in find(results, study).measured]
+        assert page.run(LINES) == [number for number in measured if number in kept]
 
-            page.wait_for(f"{count} < {before}")
-            assert page.problems == []
+        page.click("#compare-all")
+        choose(page, "adapter", "lora")
+        lora = [result for result in results if result.choice["adapter"] == "lora"]
+        assert page.run(TRIALS) == [result.number for result in lora]
+        choose(page, "outcome", "out of memory")
+        assert page.run(TRIALS) == [r.number for r in lora if r.outcome.type == "out_of_memory"]
+        assert page.run(POINTS) == 0
 
-    def test_dark_is_drawn_in_the_colours_of_dark(self, make_study: Callable[..., StudyFolder]) -> None:
-        color = "getComputedStyle(document.querySelector('#scatter .annotation-text')).fill"
-        with browser() as page:
-            self.ready(page, written(make_study()))
-            light = page.run(color)
+        page.click("#filters [type=reset]")
+        page.wait_for(f"{POINTS} > 0")
+        assert page.run(TRIALS) == [result.number for result in results if not result.changes]
+        assert page.problems == []
 
-            page.set_dark(True)
+    def test_whatever_is_picked_shows_its_details_and_command(
+        self, page: Page, make_study: Callable[..., StudyFolder]
+    ) -> None:
+        folder = make_study()
+        _, results = read_study(folder.path)
+        self.ready(page, written(folder))
 
-            page.wait_for(f"{color} !== {light!r}")
+        page.click("#scatter path.point")
+        page.wait_for("!document.getElementById('picked').hidden")
+        assert "python train.py" in page.run(PICKED)
+        assert page.run("document.querySelectorAll('tr.picked').length") == 1
+        page.click("#picked .close")
+        assert page.run("document.getElementById('picked').hidden")
 
-    def test_a_phone_scrolls_in_one_direction_only(self, make_study: Callable[..., StudyFolder]) -> None:
-        with browser() as page:
-            self.ready(page, written(make_study()), width=390)
+        page.click("#compare-all")
+        marks = page.run(f"{VISIBLE}('.mark').map(mark => Number(mark.dataset.pick))")
+        assert sorted(marks) == [result.number for result in results if not result.objectives]
+        page.click(".mark[data-pick='3']")
+        page.wait_for("!document.getElementById('picked').hidden")
+        assert "device out of memory in warm_up" in page.run(PICKED)
 
-            assert page.run("document.documentElement.scrollWidth") == 390
+        page.run("document.getElementById('parallel').emit('plotly_click', {points: [{customdata: 0}]})")
+        page.wait_for(f"{PICKED}.includes('Trial 0')")
+        assert page.problems == []
 
-    def test_a_thousand_trials_are_usable(self, make_study: Callable[..., StudyFolder]) -> None:
-        with browser() as page:
-            started = time.monotonic()
-            self.ready(page, written(make_study(1_000)))
+    def test_the_table_of_every_trial_turns_pages_sorts_and_is_linked_to(
+        self, page: Page, make_study: Callable[..., StudyFolder]
+    ) -> None:
+        folder = make_study(200)
+        _, results = read_study(folder.path)
+        number = next(result.number for result in reversed(results) if result.changes)
+        self.ready(page, written(folder))
 
-            assert time.monotonic() - started < 20
-            page.click("#scatter path.point")
-            page.wait_for("!document.getElementById('picked').hidden")
+        choose(page, "adapter", "lora")
+        page.run(f"location.hash = '#trial-{number}'")  # which both kinds of filter hide
+        page.wait_for(f"document.getElementById('trial-{number}').offsetHeight > 0")
+
+        page.click("#compare-all")
+        page.run("document.querySelector('#trials [data-sort=\"\"]').click()")
+        assert page.run(TRIALS) == list(range(50))
+        page.click("[data-step='1']")
+        assert page.run(TRIALS) == list(range(50, 100))
+        page.click("[data-sort='1']")
+        memory = {r.number: r.objectives.get("peak_memory_bytes", float("inf")) for r in results}
+        assert page.run(TRIALS)[0] == min(memory, key=lambda number: (memory[number], number))
+        assert page.problems == []
+
+    def test_dark_is_drawn_in_the_colours_of_dark_and_paper_is_light_without_controls(
+        self, page: Page, make_study: Callable[..., StudyFolder]
+    ) -> None:
+        text = "document.querySelector('#scatter .annotation-text')"
+        color = f"getComputedStyle({text}).fill"
+        self.ready(page, written(make_study()))
+        light = page.run(color)
+
+        page.set_dark(True)
+        page.wait_for(f"{color} !== {light!r}")
+
+        page.send("Emulation.setEmulatedMedia", media="print")
+        page.wait_for(f"{color} === 'rgb(0, 0, 0)'")
+        assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.run(f"{VISIBLE}('#compare-all, .copy, #filters details').length") == 0
+        assert page.send("Page.printToPDF")["data"]
+        page.send("Emulation.setEmulatedMedia", media="")
+
+    def test_a_phone_scrolls_in_one_direction_only(
+        self, page: Page, make_study: Callable[..., StudyFolder]
+    ) -> None:
+        self.ready(page, written(make_study()), width=390)
+        page.click("#compare-all")
+        page.click("#filters summary")
+
+        assert page.run("document.documentElement.scrollWidth") == 390
+        controls = "[...document.querySelectorAll('#filters *')]"
+        assert page.run(f"{controls}.every(one => one.getBoundingClientRect().right <= 390)")
+
+    def test_a_thousand_trials_are_usable(self, page: Page, make_study: Callable[..., StudyFolder]) -> None:
+        started = time.monotonic()
+        self.ready(page, written(make_study(1_000)))
+        page.click("#compare-all")
+        page.wait_for(f"{POINTS} > 500")
+
+        assert time.monotonic() - started < 30
+        page.click("#scatter path.point")
+        page.wait_for("!document.getElementById('picked').hidden")

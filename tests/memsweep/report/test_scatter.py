@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from memsweep.findings.find import find
+from memsweep.findings.views import views
 from memsweep.record.outcome import Measured, OutOfMemory, Phase
-from memsweep.record.study import Direction, Study
+from memsweep.record.study import Constraint, Direction, Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.scatter import SYMBOLS, figure
+from memsweep.report.scatter import MOST_BARS, SYMBOLS, figure
+from memsweep.report.sheet import color_of
 from memsweep.report.tables import GLYPHS
-from memsweep.units import MIB
+from memsweep.units import GIB, MIB
 from synthetic import ended, measured, study_of, trials_of_every_kind
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}
@@ -36,7 +38,6 @@ def test_plotly_takes_the_figure(results: tuple[TrialResult, ...], study: Study)
     text = repr(drawn)
     for name in ("paper", "card", "ink", "faint", "line", "bad", *(f"group-{n}" for n in range(6))):
         text = text.replace(f"var(--{name})", "#123456")
-
     go.Figure(eval(text))  # raises for a property that plotly does not know
 
 
@@ -62,13 +63,17 @@ def test_a_trial_that_was_not_measured_is_nowhere(study: Study) -> None:
     assert "trial 1" not in repr(drawn)
 
 
-def test_the_front_is_drawn_from_least_to_most_memory(results: tuple[TrialResult, ...], study: Study) -> None:
-    line = drawn_from(results, study)["data"][0]
+def test_the_front_of_each_view_is_drawn_from_least_to_most_memory(
+    results: tuple[TrialResult, ...], study: Study
+) -> None:
+    lines = [trace for trace in drawn_from(results, study)["data"] if trace["mode"] == "lines"]
 
-    assert line["name"] == "Pareto front"
-    assert line["x"] == sorted(line["x"])
-    assert line["y"] == sorted(line["y"])
-    assert line["line"]["shape"] == "hv"
+    assert [line["meta"]["view"] for line in lines] == list(range(len(views(find(results, study)))))
+    for line, view in zip(lines, views(find(results, study)), strict=True):
+        assert line["x"] == sorted(line["x"])
+        assert line["y"] == sorted(line["y"])
+        assert len(line["x"]) == len(view.front)
+        assert line["line"]["shape"] == "hv"
 
 
 def test_hover_escapes_what_a_study_says(study: Study) -> None:
@@ -84,6 +89,16 @@ def test_the_memory_budget_is_a_line(results: tuple[TrialResult, ...], study: St
 
     assert [shape["x0"] for shape in layout["shapes"]] == [520.0]
     assert "limit 520.0 MiB" in [note["text"] for note in layout["annotations"]]
+
+
+def test_a_budget_far_away_is_named_and_not_drawn(results: tuple[TrialResult, ...]) -> None:
+    far = Constraint(measure="peak_memory_bytes", upper=True, bound=80.0 * GIB)
+    layout = drawn_from(results, study_of(24, constraints={"memory_budget": far}))["layout"]
+
+    assert layout["shapes"] == []
+    assert "limit 80.0 GiB, far to the right \N{RIGHTWARDS ARROW}" in [
+        note["text"] for note in layout["annotations"]
+    ]
 
 
 def test_one_objective_is_drawn_over_the_trials_numbers() -> None:
@@ -112,10 +127,33 @@ def test_every_symbol_has_a_character_for_the_legend() -> None:
     assert set(SYMBOLS) <= set(GLYPHS)
 
 
+def test_no_two_groups_look_the_same() -> None:
+    groups = range(len(SYMBOLS) ** 2)
+
+    assert len({(color_of(group), group % len(SYMBOLS)) for group in groups}) == len(groups)
+
+
 def test_a_thousand_trials_are_drawn() -> None:
     results = trials_of_every_kind(1_000)
 
     assert len(points(drawn_from(results, study_of(1_000)))) == len(find(results, study_of(1_000)).measured)
+
+
+def test_of_many_trials_only_members_of_fronts_show_their_intervals() -> None:
+    results = trials_of_every_kind(1_000)
+    study = study_of(1_000)
+    members = {result.number for view in views(find(results, study)) for result in view.front}
+    assert len(find(results, study).measured) > MOST_BARS
+
+    shown = {
+        number
+        for trace in drawn_from(results, study)["data"]
+        if "error_x" in trace
+        for number, arm in zip(trace["customdata"], trace["error_x"]["array"], strict=True)
+        if arm is not None
+    }
+
+    assert shown == members
 
 
 def test_error_bars_reach_as_far_as_the_intervals_and_are_only_where_there_is_one(study: Study) -> None:

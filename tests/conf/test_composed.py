@@ -189,6 +189,13 @@ def test_every_preset_leaves_something_to_run(
         assert len(legal) > 1, preset
 
 
+def test_what_a_preset_says_of_the_study_counts(composer: Composer, conf: Path) -> None:
+    for preset in options(conf, "experiment"):
+        said = OmegaConf.load(conf / "experiment" / f"{preset}.yaml")
+
+        assert composer(f"experiment={preset}").hydra.sweeper.n_trials == said.hydra.sweeper.n_trials, preset
+
+
 def test_the_help_page_has_the_groups_and_the_commands(composer: Composer) -> None:
     page = composer().hydra.help.template
 

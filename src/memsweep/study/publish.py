@@ -6,7 +6,7 @@ None of it can harm the study: whatever goes wrong here is a warning.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from memsweep.record.folder import StudyFolder
 from memsweep.record.trial import TrialResult
-from memsweep.report.html import write_report
+from memsweep.report.files import write_reports
 from memsweep.report.text import print_study
 from memsweep.study.book import Book
 from memsweep.tracking.log import StudyLogger
@@ -34,6 +34,10 @@ class Publisher:
         self._folder = folder
         self._logger = StudyLogger(folder, tracking)
 
+    def goes_on(self, results: Sequence[TrialResult]) -> None:
+        """Take note of the trials that a study had before it went on."""
+        self._logger.earlier(results)
+
     def trial(self, result: TrialResult) -> None:
         """Publish a finished trial."""
         self._logger.trial(result)
@@ -46,13 +50,17 @@ class Publisher:
             exit_code: What the study ends with.
             places: What to look at beside the report and the runs.
         """
-        self._logger.finish(book.results, exit_code)
         found: list[tuple[str, Path | str]] = []
         try:
-            found.append(("report", write_report(self._folder, book.results, book.study)))
+            found += write_reports(self._folder, book.results, book.study, _warn)
         except Exception as error:
-            log.warning("the report could not be written (%s: %s)", type(error).__name__, error)
-        location = self._logger.location
-        if location is not None:
-            found.append(("W&B runs", location))
+            _warn("report", error)
+        self._logger.finish(book.results, exit_code)  # after the report, which goes into its artifact
+        place = self._logger.place
+        if place is not None:
+            found.append(("W&B runs", place))
         print_study(book.results, book.study, Console(highlight=False), [*found, *places])
+
+
+def _warn(what: str, error: Exception) -> None:
+    log.warning("the %s could not be written (%s: %s)", what, type(error).__name__, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from memsweep.errors import ConfigError
 from memsweep.record.folder import StudyFolder
 from memsweep.record.trial import TrialResult
 from memsweep.tracking.log import StudyLogger
+from wandb_stub import wandb_stub
 
 BROKEN_WANDB = '''
 """A wandb that does nothing, and at one point what $BROKEN says."""
@@ -48,17 +49,22 @@ class Settings:
 
 
 class Run:
-    def __init__(self):
-        self.summary = self
+    url = "http://somewhere/run"
 
-    def update(self, values):
-        _at("summary")
+    def __init__(self):
+        self.summary = self.config = self
+
+    def update(self, values, allow_val_change=False):
+        _at("config" if allow_val_change else "summary")
 
     def define_metric(self, name, **facts):
         _at("define_metric")
 
     def log(self, row):
         _at("log")
+
+    def log_artifact(self, artifact):
+        _at("log_artifact")
 
     def finish(self, exit_code):
         _at("finish")
@@ -81,23 +87,35 @@ class plot:
     def scatter(table, x, y, title):
         _at("scatter")
 
+    @staticmethod
+    def line(table, x, y, title):
+        _at("line")
+
+
+class Artifact:
+    def __init__(self, name, type):
+        _at("artifact")
+
+    def add_dir(self, folder, skip_cache):
+        _at("add_dir")
+
+
+class setup:
+    def __init__(self):
+        self.settings = self
+        self.base_url = os.environ["SERVER"]
+
 
 def teardown():
     _at("teardown")
 '''
 
-POINTS = (
+POINTS = [
     "import",
-    "settings",
-    "init",
-    "init of trial",
-    "define_metric",
+    *(pytest.param(point, marks=pytest.mark.slow) for point in ("init", "init of trial", "log", "scatter")),
     "summary",
-    "log",
-    "table",
-    "scatter",
-    "finish",
-)
+    *(pytest.param(point, marks=pytest.mark.slow) for point in ("config", "add_dir", "finish")),
+]
 
 
 @pytest.fixture
@@ -143,6 +161,14 @@ def test_a_wandb_that_works_gives_no_warning(
     assert logger.location == study_folder.wandb
 
 
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server that answers, which the broken wandb takes for its own."""
+    with wandb_stub() as stub:
+        monkeypatch.setenv("SERVER", stub.url)
+        yield stub.url
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_an_exception_anywhere_is_one_warning(
     point: str,
@@ -160,7 +186,8 @@ def test_an_exception_anywhere_is_one_warning(
     assert logger.location is None
 
 
-@pytest.mark.parametrize("point", ["import", "init", "summary", "finish"])
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["import", "finish"])
 def test_a_hang_anywhere_is_one_warning_and_a_bounded_wait(
     point: str,
     study_folder: StudyFolder,
@@ -178,6 +205,7 @@ def test_a_hang_anywhere_is_one_warning_and_a_bounded_wait(
     assert "did nothing for 2 s" in warnings(caplog)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill", "exit"])
 def test_a_process_that_vanishes_is_one_warning(
     how: str,
@@ -208,10 +236,11 @@ def test_telling_of_a_trial_never_waits_for_wandb(
     logger.finish(results)
 
 
-def test_online_that_does_not_answer_becomes_offline_with_one_warning(
+def test_online_that_does_not_work_becomes_offline_with_one_warning(
     study_folder: StudyFolder,
     results: tuple[TrialResult, ...],
     broken: Callable[[str], None],
+    server: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broken("raise:online")
@@ -219,8 +248,18 @@ def test_online_that_does_not_answer_becomes_offline_with_one_warning(
     logger = log_study(study_folder, results, mode="online")
 
     assert len(warnings(caplog)) == 1
-    assert "wandb sync" in warnings(caplog)[0]
+    assert "broken at online" in warnings(caplog)[0]
+    assert f"cd {study_folder.path} && wandb sync wandb" in warnings(caplog)[0]
     assert logger.location == study_folder.wandb
+    assert logger.place == f"cd {study_folder.path} && wandb sync wandb"
+
+
+def test_online_that_works_says_where_the_runs_are(
+    study_folder: StudyFolder, results: tuple[TrialResult, ...], broken: Callable[[str], None], server: str
+) -> None:
+    broken("")
+
+    assert log_study(study_folder, results, mode="online").place == "http://somewhere/run"
 
 
 def test_disabled_starts_nothing(study_folder: StudyFolder, results: tuple[TrialResult, ...]) -> None:
@@ -244,3 +283,12 @@ def test_the_environment_of_the_study_stays_as_it_was(
     log_study(study_folder, results)
 
     assert dict(os.environ) == before
+
+
+def test_a_project_that_wandb_does_not_take_is_refused_with_one_that_it_does(
+    study_folder: StudyFolder,
+) -> None:
+    with pytest.raises(ConfigError, match=r"got 'a/b:c': type tracking\.project=a-b-c") as refused:
+        StudyLogger(study_folder, {"mode": "offlin", "project": "a/b:c"})
+
+    assert "tracking.mode must be one of" in str(refused.value)

@@ -12,6 +12,11 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(min|[smhd])")
+_UNIT_BYTES = {
+    "B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": GIB << 10,
+    "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+}  # fmt: skip
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 def bytes_text(n_bytes: float) -> str:
@@ -20,6 +25,24 @@ def bytes_text(n_bytes: float) -> str:
         if abs(n_bytes) >= size:
             return f"{n_bytes / size:,.1f} {unit}"
     return f"{n_bytes:,.0f} B"
+
+
+def read_bytes(typed: object) -> int:
+    """Return an amount of memory in bytes, as it may be typed: `"24GiB"`, `"24 GB"`, `"1.5MiB"`.
+
+    Args:
+        typed: A number with its unit; upper and lower case mean the same.
+
+    Raises:
+        ValueError: If it is no amount, has no unit or one that is not known, or is not above 0.
+    """
+    found = _SIZE.fullmatch(str(typed).strip())
+    sizes = {unit.lower(): size for unit, size in _UNIT_BYTES.items()}
+    n_bytes = round(float(found[1]) * sizes.get(found[2].lower(), 0)) if found else 0
+    if n_bytes <= 0:
+        units = ", ".join(_UNIT_BYTES)
+        raise ValueError(f"must be memory above 0 with its unit ({units}), e.g. 24GiB, got {typed!r}")
+    return n_bytes
 
 
 def seconds_text(seconds: float) -> str:

@@ -9,6 +9,7 @@ from memsweep.units import (
     bytes_text,
     measure_text,
     rate_text,
+    read_bytes,
     read_seconds,
     seconds_text,
 )
@@ -119,3 +120,32 @@ def test_a_duration_that_was_told_can_be_typed(seconds: int) -> None:
 def test_what_is_no_duration_is_refused_with_an_example(typed: object) -> None:
     with pytest.raises(ValueError, match="must be a duration above 0 such as 90s, 30m"):
         read_seconds(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("24GiB", 24 * GIB),
+        ("24 gib", 24 * GIB),
+        ("24GB", 24 * 10**9),
+        ("512MiB", 512 * MIB),
+        ("1.5 GiB", 3 * GIB // 2),
+        ("100kB", 100_000),
+        ("4096B", 4096),
+    ],
+)
+def test_memory_is_typed_with_its_unit(typed: str, expected: int) -> None:
+    assert read_bytes(typed) == expected
+
+
+@pytest.mark.parametrize("n_bytes", [1023, 24 * GIB, 512 * MIB])
+def test_memory_that_was_told_can_be_typed(n_bytes: int) -> None:
+    assert read_bytes(bytes_text(n_bytes).replace(",", "")) == n_bytes
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "24", "24G", "GiB", "-1GiB", "0GiB", "24GiBs", "0.0001B", "inf GiB", None]
+)
+def test_what_is_no_memory_is_refused_with_an_example(typed: object) -> None:
+    with pytest.raises(ValueError, match=r"with its unit .* e.g. 24GiB, got"):
+        read_bytes(typed)

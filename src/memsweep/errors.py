@@ -7,7 +7,11 @@ MemsweepError
 |   |-- TwoOwners                 two chosen options set the same key
 |   |-- CatalogueError            a file under conf/ says something that cannot be meant
 |   |-- DatasetError              the data lacks what the trainer needs
-|   `-- StudyExists               the study's folder is already there
+|   |-- StudyExists               the study is already there, and cannot or must not go on
+|   |-- OtherStudy                what is asked for is another study than the one that is there
+|   |-- StudyBusy                 another process is at work on the study
+|   `-- DashboardUnavailable      Optuna's dashboard is not installed, or has no port
+|-- StudyUnwritable               the folder of a study that runs cannot be written any more; exit code 1
 `-- TrialError                    a trial ended without a measurement
     |-- ProcessEnded              its process ended before it could say how: signal, exit code
     `-- ProcessTimedOut           its process was ended for taking too long
@@ -61,7 +65,23 @@ class DatasetError(ConfigError):
 
 
 class StudyExists(ConfigError):
-    """The study's folder already holds trials."""
+    """The study is already there, and cannot or must not be continued."""
+
+
+class OtherStudy(ConfigError):
+    """What is asked for is not the study that is there; the message says in what they differ."""
+
+
+class StudyBusy(ConfigError):
+    """Another process is at work on the study."""
+
+
+class DashboardUnavailable(ConfigError):
+    """Optuna's dashboard is not installed, or there is no port for it."""
+
+
+class StudyUnwritable(MemsweepError):
+    """The folder of a study that runs cannot be written any more: a full disk, say."""
 
 
 class TrialError(MemsweepError):

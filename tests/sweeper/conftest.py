@@ -33,6 +33,8 @@ def run_sweep(
     """A function that sweeps an app in this process, with a launcher that runs nothing."""
 
     monkeypatch.setattr("sys.argv", ["app.py"])
+    # A second at the end of every study, which tests of the loop need not wait for.
+    monkeypatch.setattr("memsweep.report.files.write_pictures", lambda *_: ())
     monkeypatch.chdir(tmp_path)
 
     def run(
@@ -42,6 +44,7 @@ def run_sweep(
         config: Mapping[str, Any] | None = None,
         groups: Mapping[str, Mapping[str, Any]] | None = None,
         launcher: FakeLauncher | None = None,
+        sweep_dir: str | None = None,
         **settings: Any,
     ) -> Outcome:
         """Sweep.
@@ -52,6 +55,7 @@ def run_sweep(
             config: The app's config; with `groups`, its config groups as {"db/mysql": node}.
             groups: See `config`.
             launcher: Another one than that which runs a job at a time.
+            sweep_dir: Text of `hydra.sweep.dir`; None: the folder `study`.
             settings: Of `hydra.sweeper`.
         """
         store = ConfigStore.instance()
@@ -70,7 +74,7 @@ def run_sweep(
         GlobalHydra.instance().clear()
         hydra = Hydra.create_main_hydra2("app", create_config_search_path(None))
         try:
-            where = [f"hydra.sweep.dir={folder}", "hydra.sweep.subdir=trials/${hydra.job.num}"]
+            where = [f"hydra.sweep.dir={sweep_dir or folder}", "hydra.sweep.subdir=trials/${hydra.job.num}"]
             composed = hydra.compose_config(
                 config_name="config",
                 overrides=[*arguments, *typed, *where],

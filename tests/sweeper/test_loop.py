@@ -417,7 +417,7 @@ def test_a_study_is_not_added_to_another(run_sweep: Run) -> None:
     outcome = run_sweep(["x=3,4"], measure, config=PLAIN, **TWO)
 
     assert outcome.exit_code == 2
-    assert "already holds 2 trial(s)" in outcome.stderr
+    assert "x is searched over 3, 4; that does not hold all of 1, 2" in outcome.stderr
     assert "hydra.sweeper.study_name=" in outcome.stderr
     assert outcome.overrides == []
 
@@ -709,7 +709,12 @@ def test_the_ladder_has_the_last_trials_and_explains_the_best(run_sweep: Run, te
     assert len(tried) == 9
     assert top["quantization"] == "nf4"
     assert {"adapter": top["adapter"]} in tried
-    assert {"adapter": top["adapter"], "packing": top["packing"]} in tried
+    # The two options of packing ask for the same: whichever came first is the rung.
+    assert {"adapter": top["adapter"]} in [
+        {name: option for name, option in one.items() if name != "packing"}
+        for one in tried
+        if "packing" in one
+    ]
 
 
 def test_a_study_may_begin_with_the_options_alone(run_sweep: Run, technique_app: Path) -> None:

@@ -288,7 +288,6 @@ def test_the_storage_keeps_the_first_run_and_says_so(run_sweep: Run) -> None:
 
     assert [trial.values for trial in stored.trials] == [[10.0, 1.0]]
     assert stored.user_attrs["figures"].startswith("of each trial's first run; medians")
-    assert "trials in Optuna's dashboard (the first run of each): " in outcome.stdout
 
 
 def test_what_is_measured_again_is_said(run_sweep: Run, caplog: pytest.LogCaptureFixture) -> None:

@@ -110,4 +110,4 @@ def test_the_command_that_shows_it_is_said_at_the_start(
     with caplog.at_level(logging.INFO):
         outcome = run_sweep(["x=1,2", "y=1"], task, config=PLAIN, storage="auto", **TWO)
 
-    assert f"watch:  optuna-dashboard sqlite:///{outcome.folder.storage}" in caplog.messages
+    assert f"watch:  memsweep dashboard {outcome.folder.path}" in caplog.messages

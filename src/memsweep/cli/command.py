@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from memsweep import __version__
-from memsweep.cli import report, techniques
+from memsweep.cli import clean, dashboard, diff, export, lengths, rebuild, recommend, report, techniques
 from memsweep.errors import MemsweepError
 
-SUBCOMMANDS = (report, techniques)
+SUBCOMMANDS = (report, recommend, export, techniques, dashboard, diff, lengths, rebuild, clean)
 """The subcommands, in the order of the help."""
 
 BAD_REQUEST = 2

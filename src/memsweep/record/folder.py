@@ -3,11 +3,15 @@
 A trial folder is an interface that people read:
 
     outputs/<study>/trials/<number>/
+        trial.json       what it was asked to do, written before it begins
         config.yaml      the composed configuration, resolved
         overrides.txt    what was typed for this trial, one override a line
         effective.json   what was in force once the trainer was built
+        log.jsonl        what the trainer logged of its training, a line each time
         outcome.json     how it ended: the commit point of the trial
+        accelerate.yaml, deepspeed.json   of several processes: what `accelerate launch` would be given
         stdout.log, stderr.log
+        ranks/<k>/       the same of each further process, from 1
         .hydra/          Hydra's own record
         repeats/<k>/     a trial folder for each further run of the same
         tries/<k>/       what an earlier try left, of a trial that was tried again
@@ -15,12 +19,15 @@ A trial folder is an interface that people read:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from memsweep.errors import StudyUnwritable
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
@@ -33,12 +40,17 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:  # a full disk, say: half a file would only make it fuller
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
     if durable:
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -72,6 +84,32 @@ def read_json(path: Path) -> dict[str, Any]:
     return data
 
 
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in words that a study cannot go on where its folder cannot be written any more.
+
+    Raises:
+        StudyUnwritable: If something within the block could not be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or folder
+        raise StudyUnwritable(
+            f"{place} cannot be written: {error.strerror or error}.  The study ends here; no trial that has "
+            "finished is lost, and the same command continues it once there is room"
+        ) from error
+
+
+def set_damaged_aside(path: Path) -> Path:
+    """Give a file that cannot be used a name that nothing reads, and return that: `name.damaged-<n>`."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.replace(aside)
+    return aside
+
+
 @dataclass(frozen=True, slots=True)
 class TrialFolder:
     """The files of one trial.
@@ -81,6 +119,11 @@ class TrialFolder:
     """
 
     path: Path
+
+    @property
+    def asked(self) -> Path:
+        """What the trial was asked to do, written before it begins."""
+        return self.path / "trial.json"
 
     @property
     def config(self) -> Path:
@@ -103,6 +146,11 @@ class TrialFolder:
         return self.path / "outcome.json"
 
     @property
+    def log(self) -> Path:
+        """What the trainer logged of its training: one JSON object a line, `step` and numbers."""
+        return self.path / "log.jsonl"
+
+    @property
     def stdout(self) -> Path:
         """What the trial wrote to its standard output."""
         return self.path / "stdout.log"
@@ -111,6 +159,24 @@ class TrialFolder:
     def stderr(self) -> Path:
         """What the trial wrote to its standard error."""
         return self.path / "stderr.log"
+
+    @property
+    def accelerate(self) -> Path:
+        """How accelerate is configured for a trial of several processes, as it reads that itself."""
+        return self.path / "accelerate.yaml"
+
+    @property
+    def deepspeed(self) -> Path:
+        """How DeepSpeed is configured, where it is used."""
+        return self.path / "deepspeed.json"
+
+    def rank(self, number: int) -> TrialFolder:
+        """Return the folder of one of the processes of a trial; the first one has the trial's own."""
+        return self if number == 0 else TrialFolder(self.path / "ranks" / str(number))
+
+    def repeat(self, number: int) -> TrialFolder:
+        """Return the folder of the how-manieth further run of the same, from 1."""
+        return TrialFolder(self.path / "repeats" / str(number))
 
     def last_lines(self, n_lines: int = 12) -> tuple[str, ...]:
         """Return the end of stderr without empty lines, or of stdout when stderr is empty."""
@@ -141,6 +207,11 @@ class StudyFolder:
         return self.path / "study.json"
 
     @property
+    def lock(self) -> Path:
+        """Held by the one process that may write here; empty, or who had it last."""
+        return self.path / ".lock"
+
+    @property
     def storage(self) -> Path:
         """Optuna's SQLite file: a mirror of the trial folders, for its dashboard."""
         return self.path / "study.db"
@@ -164,6 +235,21 @@ class StudyFolder:
     def report(self) -> Path:
         """The report: one page that needs no network."""
         return self.path / "report.html"
+
+    @property
+    def report_markdown(self) -> Path:
+        """The report as Markdown."""
+        return self.path / "report.md"
+
+    @property
+    def pictures(self) -> Path:
+        """The folder of the report's pictures, SVG and PNG."""
+        return self.path / "pictures"
+
+    @property
+    def lengths(self) -> Path:
+        """How long the examples of its data are in tokens, if `memsweep lengths --study` has counted them."""
+        return self.path / "lengths.json"
 
     @property
     def wandb(self) -> Path:

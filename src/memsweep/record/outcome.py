@@ -189,17 +189,20 @@ class TimedOut:
     Attributes:
         limit_seconds: What it was given.
         phase: Where in its life it was.
+        reason: What took so long; None where it is not known.
     """
 
     type: ClassVar[str] = "timed_out"
     exit_code: ClassVar[int] = 5
     limit_seconds: float
     phase: Phase
+    reason: str | None = None
 
     @property
     def text(self) -> str:
         """One line for a person."""
-        return f"ended after {seconds_text(self.limit_seconds)}, in {self.phase}"
+        why = "" if self.reason is None else f": {self.reason}"
+        return f"ended after {seconds_text(self.limit_seconds)}, in {self.phase}{why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

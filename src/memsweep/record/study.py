@@ -16,6 +16,9 @@ from typing import Any
 from memsweep.record.folder import StudyFolder, read_json, write_json
 from memsweep.record.trial import TrialResult, read_results
 
+INTERRUPTED = "interrupted"
+"""Why a study has ended that somebody interrupted: it is to go on."""
+
 
 class Direction(StrEnum):
     """What is better in an objective."""
@@ -99,6 +102,11 @@ class Study:
         conditions: That trial's conditions.
         trial_versions: That trial's versions.
         ended: Why it ended, in words; None while it runs, or when it was killed.
+        fingerprint: What must stay for further trials to belong to it (`memsweep.study.fingerprint`).
+        distributions: Parameter name to what Optuna draws from, as Optuna writes it.
+        program: What repeats a trial of it, after `python` and before the trial's overrides.
+        typed: The overrides of the command that started it last, without secrets.
+        extra_trials: How many of n_trials that command has added.
     """
 
     name: str
@@ -118,6 +126,11 @@ class Study:
     conditions: Mapping[str, str] = field(default_factory=dict)
     trial_versions: Mapping[str, str] = field(default_factory=dict)
     ended: str | None = None
+    fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
+    program: str = "train.py"
+    typed: tuple[str, ...] = ()
+    extra_trials: int = 0
 
     def to_mapping(self) -> dict[str, Any]:
         """Return JSON-ready data, one key an attribute."""
@@ -138,13 +151,14 @@ class Study:
             facts["constraints"] = {name: Constraint(**node) for name, node in facts["constraints"].items()}
             facts["reference"] = {name: Reference(**node) for name, node in facts["reference"].items()}
             facts["fixed"] = tuple(facts["fixed"])
+            facts["typed"] = tuple(facts.get("typed", ()))
             return cls(**facts)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a study: {error}") from error
 
     def write(self, folder: StudyFolder) -> None:
         """Replace the study's study.json."""
-        write_json(folder.study, self.to_mapping())
+        write_json(folder.study, self.to_mapping(), durable=True)
 
     @classmethod
     def read(cls, folder: StudyFolder) -> Study:

@@ -18,6 +18,9 @@ from typing import Any
 from memsweep.record.folder import TrialFolder, read_json, write_json
 from memsweep.record.outcome import Measured, Outcome, OutOfMemory, from_mapping, to_mapping
 
+RETURNED = "returned"
+"""Among the facts of a record that the controller has written: what the app returned, as plain data."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord:

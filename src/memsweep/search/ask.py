@@ -3,6 +3,9 @@
 The study that the sampler works on is in memory.  It holds more trials than were run: a proposal that was
 tried already is told as failed, which samplers do not see, and a few that break rules are told as
 infeasible, so that the sampler learns where not to look.
+
+What is drawn for a proposal follows from the seed and from how many the sampler was asked for before, and
+from nothing that was drawn for those.  So a study that is continued draws what it would have drawn.
 """
 
 from __future__ import annotations
@@ -11,18 +14,18 @@ import logging
 import random
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import optuna
-from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
+from memsweep.record.asked import Asked, Origin
 from memsweep.record.study import Study
 from memsweep.search.candidates import LegalCandidates
 from memsweep.search.legal import LegalCells
-from memsweep.search.parameter import Parameter
-from memsweep.search.samplers import GRID, make_sampler, sampler_name
+from memsweep.search.proposal import Proposal, suggest
+from memsweep.search.samplers import GRID, make_sampler, reseed, sampler_name
 from memsweep.search.space import Cell, Space
 from memsweep.search.structured.beliefs import Prior
 from memsweep.search.structured.history import ELSEWHERE, KNOWN, SECONDS
@@ -41,27 +44,6 @@ _SETTLED = 10
 """Trials told before the sampler hears of broken rules: until then it only explores."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A trial to be.
-
-    Attributes:
-        overrides: What it is given.
-        parameters: Searched key to label.
-        inside: Parameter name to label, of those that the sampler could have drawn.
-        verdict: What the app makes of it.
-        trial: The sampler's trial, running.
-        is_baseline: It is what the others are compared with.
-    """
-
-    overrides: tuple[str, ...]
-    parameters: Mapping[str, str]
-    inside: Mapping[str, str]
-    verdict: Verdict
-    trial: optuna.Trial
-    is_baseline: bool = False
-
-
 class Asker:
     """Proposes trials and hears how they ended.
 
@@ -72,6 +54,9 @@ class Asker:
         seed: Where `sampler` has none of its own; also of what is drawn beside it.
         study: Objectives and constraints.
         prior: Predictions for a sampler that can use them; None for none.
+
+    Attributes:
+        n_draws: How many proposals the sampler was asked for; a study that is continued sets it.
     """
 
     def __init__(
@@ -84,7 +69,10 @@ class Asker:
         prior: Prior | None = None,
     ) -> None:
         self.space = space
-        self._rng = rng = random.Random(seed)
+        self.n_draws = 0
+        own_seed = sampler.get("seed")
+        self._seed = seed if own_seed is None else int(own_seed)
+        self._rng = rng = random.Random(self._seed)
         self.legal = LegalCells(space, judge, rng)
         self._visited: set[Cell] = set()
         self._names = tuple(study.constraints)
@@ -119,6 +107,14 @@ class Asker:
         Args:
             worst: Finite values for what breaks rules, one an objective.
         """
+        draw = self.n_draws
+        self.n_draws += 1
+        self._rng.seed(f"{self._seed} {draw}")
+        reseed(self._study.sampler, self._seed, draw)
+        found = self._drawn(worst)
+        return None if found is None else replace(found, origin=Origin.SAMPLER, draw=draw)
+
+    def _drawn(self, worst: list[float]) -> Proposal | None:
         if self._ordered is not None:
             cell = next((cell for cell in self._ordered if cell not in self._visited), None)
             return None if cell is None else self.of_cell(cell)
@@ -146,6 +142,16 @@ class Asker:
         found = self.legal.near(cell, self._visited)
         return None if found is None else self.of_cell(found)
 
+    def withdraw(self, proposal: Proposal) -> None:
+        """Take back a proposal that is not to be tried after all; it may be proposed again."""
+        self._study.tell(proposal.trial, state=TrialState.FAIL)
+        self._visited.discard(self.cell_of(proposal.parameters))
+        self._ordered = None if self._ordered is None else self.legal.ordered()
+
+    def cell_of(self, parameters: Mapping[str, str | None]) -> Cell:
+        """Return the cell with these labels by key; what is missing takes its first."""
+        return self.space.cell({p.name: parameters.get(p.key) for p in self.space.parameters})
+
     def of_cell(self, cell: Cell, space: Space | None = None, *, is_baseline: bool = False) -> Proposal:
         """Return a proposal of a given cell, which need not be legal nor inside the space.
 
@@ -154,14 +160,50 @@ class Asker:
             space: The space with other fixed overrides, where the cell has some of its own.
             is_baseline: It is what the others are compared with.
         """
-        drawn = (space or self.space).drawn(cell)
-        self._study.enqueue_trial(drawn)
+        trial = self._given((space or self.space).drawn(cell))
+        verdict = self.legal.verdict(cell) if space is None else self.legal.judge(space.request(cell))
+        return self._proposal(cell, trial, verdict, space=space, is_baseline=is_baseline)
+
+    def of_past(self, asked: Asked, cell: Cell | None) -> Proposal:
+        """Return what a trial of this study was asked to do as a proposal, so that its end can be told.
+
+        Args:
+            asked: What its folder says.
+            cell: The cell of this space that asks for the same, which is not proposed again; None for none.
+        """
+        if cell is None:
+            labels = {p: asked.parameters[p.key] for p in self.space.parameters if p.key in asked.parameters}
+            drawn = {p.name: value for p, label in labels.items() if (value := p.drawn(label)) is not None}
+        else:
+            drawn = self.space.drawn(cell)
+        verdict = Verdict(
+            choice=asked.choice,
+            changes=asked.changes,
+            violations=asked.violations,
+            requested_hash=asked.requested_hash,
+        )
+        if cell is not None:
+            self._visit(cell, verdict)
+        return Proposal(
+            overrides=asked.overrides,
+            parameters=asked.parameters,
+            inside={p.name: p.label(drawn[p.name]) for p in self.space.parameters if p.name in drawn},
+            verdict=verdict,
+            trial=self._given(drawn),
+            is_baseline=asked.is_baseline,
+            origin=asked.origin,
+            draw=asked.draw,
+            again_of=asked.again_of,
+        )
+
+    def _given(self, drawn: Mapping[str, Any]) -> optuna.Trial:
+        """Return a running trial of the sampler's study with values that the sampler is not asked for."""
+        self._study.enqueue_trial(dict(drawn))
         trial = self._study.ask()
         for parameter in self.space.parameters:
             if parameter.name in drawn:
-                _suggest(trial, parameter)
-        verdict = self.legal.verdict(cell) if space is None else self.legal.judge(space.request(cell))
-        return self._proposal(cell, trial, verdict, space=space, is_baseline=is_baseline)
+                suggest(trial, parameter)
+        return trial
 
     def tell(self, proposal: Proposal, told: Told) -> None:
         """Tell the sampler how a proposal ended."""
@@ -231,7 +273,7 @@ class Asker:
         labels: dict[str, str | None] = {}
         for parameter in self.space.parameters:
             exists = self.space.exists(parameter, labels)
-            labels[parameter.name] = parameter.label(_suggest(trial, parameter)) if exists else None
+            labels[parameter.name] = parameter.label(suggest(trial, parameter)) if exists else None
         return tuple(labels.values())
 
     def _refuse(self, trial: optuna.Trial, worst: list[float]) -> None:
@@ -248,14 +290,3 @@ class Asker:
 
 def _name(error: Exception) -> str:
     return type(error).__name__
-
-
-def _suggest(trial: optuna.Trial, parameter: Parameter) -> object:
-    distribution = parameter.distribution
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(parameter.name, distribution.choices)
-    low, high, log = distribution.low, distribution.high, distribution.log  # type: ignore[attr-defined]
-    if isinstance(distribution, IntDistribution):
-        return trial.suggest_int(parameter.name, low, high, step=distribution.step, log=log)
-    step: float | None = distribution.step  # type: ignore[attr-defined]
-    return trial.suggest_float(parameter.name, low, high, step=step, log=log)

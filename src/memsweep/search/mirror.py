@@ -1,7 +1,8 @@
 """The study as Optuna's own tools see it: a copy, for its dashboard and its plots.
 
-The sampler works on a study in memory, and the files in the study's folder are what counts; so a copy that
-cannot be written costs one warning and nothing else.
+The sampler works on a study in memory, and the trial folders are what counts; so a copy that cannot be
+written costs one warning and nothing else, and one that is damaged or says something else is made anew.
+Only the study's controller writes it.
 """
 
 from __future__ import annotations
@@ -9,26 +10,45 @@ from __future__ import annotations
 import datetime
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning
-from optuna.storages import BaseStorage, RDBStorage
-from optuna.trial import TrialState, create_trial
-from sqlalchemy import event
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from memsweep.errors import StudyExists
+from memsweep.record.folder import set_damaged_aside
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-from memsweep.search.parameter import Parameter
+from memsweep.search.parameter import drawn
+from memsweep.search.storage import file_of, opened
 from memsweep.search.tell import Told
 
 log = logging.getLogger(__name__)
 
 # A finished trial cannot be changed in Optuna's storage, so later runs of it have no place there.
 _FIGURES = "of each trial's first run; medians over repeats are in results.jsonl and the report"
+_NUMBER, _CREATED = "number", "created"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A trial for the copy.
+
+    Attributes:
+        result: The trial.
+        told: What the sampler was told of it.
+        inside: Parameter name to label, of those that the sampler could have drawn.
+    """
+
+    result: TrialResult
+    told: Told
+    inside: Mapping[str, str]
 
 
 class Mirror:
@@ -36,67 +56,155 @@ class Mirror:
 
     Attributes:
         url: Where; None when there is none.
-        note: What it does not hold, to stand behind its name; empty when it holds all.
     """
 
-    def __init__(self, url: str | None, study: Study, *, has_repeats: bool = False) -> None:
-        """Make the copy, empty.
+    def __init__(
+        self,
+        url: str | None,
+        study: Study,
+        *,
+        own: Path | None = None,
+        notice: Callable[[str], object] = log.warning,
+    ) -> None:
+        """Open the copy, or make it.
 
         Args:
             url: Optuna's URL of the storage; None for no copy.
             study: What the study sets out to do.
-            has_repeats: Some set-ups are measured more than once, which the copy does not follow.
+            own: The study's own folder: what is damaged in it is set aside, and made anew.
+            notice: Told what was set aside or made anew.
 
         Raises:
-            StudyExists: If the storage already has a study of that name.
+            StudyExists: If the storage already has another study of that name.
         """
         self.url = url
-        self.note = " (the first run of each)" if has_repeats else ""
+        self._facts = study
         self._study: optuna.Study | None = None
+        self._notice, self._is_anew = notice, False
+        self._distributions = {name: json_to_distribution(text) for name, text in study.distributions.items()}
         if url is None:
             return
+        file = file_of(url)
+        self._file = file if own is not None and file is not None and file.parent == own else None
         try:
-            self._study = optuna.create_study(
-                storage=_opened(url),
-                study_name=study.name,
-                directions=[direction.value for direction in study.objectives.values()],
-            )
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ExperimentalWarning)
-                self._study.set_metric_names(list(study.objectives))
-            facts = {"command": study.command, "created": study.created, "figures": _FIGURES}
-            for key, value in facts.items():
-                self._study.set_user_attr(key, value)
-        except DuplicatedStudyError as error:
-            raise StudyExists(
-                f"{url} already has a study {study.name!r}, and this version does not add to a study; "
-                f"give the new one another name: hydra.sweeper.study_name={study.name}-2"
-            ) from error
+            self._study = self._opened()
+        except StudyExists:
+            raise
         except Exception as error:
-            self._give_up(error)
+            if self._file is None or not self._file.is_file():
+                self._give_up(error)
+            else:
+                self._make_anew(f"it cannot be read ({_first_line(error)})")
 
-    def add(
-        self, result: TrialResult, told: Told, inside: Mapping[str, str], parameters: tuple[Parameter, ...]
-    ) -> None:
+    def catch_up(self, rows: Sequence[Row]) -> None:
+        """Have the copy hold these trials and no others: what is missing is added, or all is made anew.
+
+        Args:
+            rows: Every finished trial of the study, in the order they finished.
+        """
+        if self._study is None:
+            return
+        try:
+            stored = self._study.get_trials(deepcopy=False)
+        except Exception as error:
+            stored = []
+            if self._file is None:
+                self._give_up(error)
+            else:
+                self._make_anew(f"its trials cannot be read ({_first_line(error)})")
+        n_same = self._n_same(stored, rows)
+        if n_same < len(stored):
+            self._make_anew(f"its trial {n_same} is not what the trial folders hold")
+            n_same = 0
+        elif not stored and len(rows) > 1 and not self._is_anew:  # of one it may not have come to tell
+            self._notice(f"{self._name} is made from the trial folders: there was none")
+        for row in rows[n_same:]:
+            self.add(row.result, row.told, row.inside)
+
+    def add(self, result: TrialResult, told: Told, inside: Mapping[str, str]) -> None:
         """Add a finished trial.
 
         Args:
             result: The trial.
             told: What the sampler was told of it.
             inside: Parameter name to label, of those that the sampler could have drawn.
-            parameters: The searched parameters.
         """
         if self._study is None:
             return
         try:
-            self._study.add_trial(_frozen(result, told, inside, parameters))
+            self._study.add_trial(_frozen(result, told, inside, self._distributions))
         except Exception as error:
             self._give_up(error)
 
     @property
-    def command(self) -> str | None:
-        """What to type to look at it; None when there is nothing to look at."""
-        return None if self._study is None else f"optuna-dashboard {self.url}"
+    def _name(self) -> str:
+        return "the copy for Optuna" if self._file is None else self._file.name
+
+    def _opened(self) -> optuna.Study:
+        """Return the study in the storage, made where there is none."""
+        assert self.url is not None
+        facts, storage = self._facts, opened(self.url)
+        try:
+            return self._made(storage)
+        except DuplicatedStudyError as error:
+            found = optuna.load_study(storage=storage, study_name=facts.name)
+            if found.user_attrs.get(_CREATED) == facts.created:
+                return found
+            if self._file is not None:  # in this folder lies nobody else's: there was no time to mark it
+                optuna.delete_study(storage=storage, study_name=facts.name)
+                return self._made(storage)
+            raise StudyExists(
+                f"{self.url} already has a study {facts.name!r}, which is not the one in this folder; give "
+                f"this one another name: hydra.sweeper.study_name={facts.name}-2"
+            ) from error
+
+    def _made(self, storage: BaseStorage) -> optuna.Study:
+        facts = self._facts
+        study = optuna.create_study(
+            storage=storage,
+            study_name=facts.name,
+            directions=[direction.value for direction in facts.objectives.values()],
+        )
+        # First of all: by this it is known to be this study's, should its controller end right here.
+        study.set_user_attr(_CREATED, facts.created)
+        study.set_user_attr("command", facts.command)
+        study.set_user_attr("figures", _FIGURES)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            study.set_metric_names(list(facts.objectives))
+        return study
+
+    def _n_same(self, stored: Sequence[FrozenTrial], rows: Sequence[Row]) -> int:
+        """Return how many of the stored trials are the first of `rows`."""
+        for place, trial in enumerate(stored):
+            if place >= len(rows) or not self._is_same(trial, rows[place]):
+                return place
+        return len(stored)
+
+    def _is_same(self, trial: FrozenTrial, row: Row) -> bool:
+        number, state = trial.user_attrs.get(_NUMBER), trial.state
+        if number != row.result.number or state is not row.told.state:
+            return False
+        # Optuna refuses trials whose parameter has other choices than before: a space has grown.
+        return all(self._distributions.get(name) == one for name, one in trial.distributions.items())
+
+    def _make_anew(self, why: str) -> None:
+        """Make an empty copy in place of the one there is."""
+        self._is_anew = True
+        try:
+            if self._file is not None and self._file.is_file():
+                aside = set_damaged_aside(self._file)
+                for suffix in ("-journal", "-wal", "-shm"):
+                    self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+                self._notice(
+                    f"{self._name} is made anew from the trial folders: {why}; it is {aside.name} now"
+                )
+            elif self._study is not None:
+                optuna.delete_study(storage=self._study._storage, study_name=self._facts.name)
+                self._notice(f"{self._name} is made anew from the trial folders: {why}")
+            self._study = self._opened()
+        except Exception as error:
+            self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
         """Warn once, and write no more."""
@@ -106,34 +214,16 @@ class Mirror:
         )
 
 
-def _opened(url: str) -> BaseStorage:
-    """Return the storage at `url`.
-
-    SQLite does not wait for the disk: what a loss of power costs can be made again from the trial folders,
-    and waiting took 20 to 50 ms a trial.
-    """
-    storage = RDBStorage(url)
-    if url.startswith("sqlite:"):
-        event.listen(storage.engine, "connect", _without_waiting)
-        storage.engine.dispose()  # connections made before do not know of it
-    return storage
-
-
-def _without_waiting(connection: Any, record: object) -> None:  # noqa: ARG001, SQLAlchemy passes both
-    connection.execute("PRAGMA synchronous=OFF")
-
-
 def _frozen(
-    result: TrialResult, told: Told, inside: Mapping[str, str], parameters: tuple[Parameter, ...]
-) -> optuna.trial.FrozenTrial:
-    params: dict[str, Any] = {}
-    distributions: dict[str, BaseDistribution] = {}
-    for parameter in parameters:
-        if parameter.name in inside:
-            params[parameter.name] = parameter.drawn(inside[parameter.name])
-            distributions[parameter.name] = parameter.distribution
+    result: TrialResult, told: Told, inside: Mapping[str, str], distributions: Mapping[str, BaseDistribution]
+) -> FrozenTrial:
+    found = {
+        name: (distributions[name], value)
+        for name, label in inside.items()
+        if name in distributions and (value := drawn(distributions[name], label)) is not None
+    }
     attributes: dict[str, Any] = {
-        "number": result.number,
+        _NUMBER: result.number,
         "outcome": result.outcome.type,
         "set-up": result.label,
         "command": result.command,
@@ -144,8 +234,8 @@ def _frozen(
     frozen = create_trial(
         state=told.state,
         values=None if told.state is TrialState.FAIL else list(told.values or ()),
-        params=params,
-        distributions=distributions,
+        params={name: value for name, (_, value) in found.items()},
+        distributions={name: distribution for name, (distribution, _) in found.items()},
         user_attrs=attributes,
         # The dashboard knows constraints only in the form that Optuna had before version 5.
         system_attrs={"constraints": list(told.constraints.values())} if told.constraints else {},

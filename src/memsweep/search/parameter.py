@@ -93,13 +93,18 @@ class Parameter:
 
     def drawn(self, label: str) -> Any:
         """Return what the sampler would have drawn for `label`; None if it never would."""
-        if isinstance(self.distribution, CategoricalDistribution):
-            return label if label in self.labels else None
-        value = read_value(label)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return value if self.distribution._contains(value) else None
+        return drawn(self.distribution, label)
 
     def value(self, label: str) -> Any:
         """Return what Hydra reads in `label`."""
         return self.values[self.labels.index(label)] if label in self.labels else read_value(label)
+
+
+def drawn(distribution: BaseDistribution, label: str) -> Any:
+    """Return what is drawn from a distribution where the label is this one; None if it never is."""
+    if isinstance(distribution, CategoricalDistribution):
+        return label if label in distribution.choices else None
+    value = read_value(label)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if distribution._contains(value) else None

@@ -7,12 +7,14 @@ fewest trials of all in benchmarks/replay, and tries every cell of a space that 
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from optuna import samplers
 from optuna.exceptions import ExperimentalWarning
 
@@ -134,3 +136,28 @@ def make_sampler(
             return row.kind(**{**row.arguments, **given})
         except (TypeError, ValueError) as error:
             raise ConfigError(f"hydra.sweeper.sampler={name}: {error}") from error
+
+
+def reseed(sampler: samplers.BaseSampler, seed: int, draw: int) -> None:
+    """Have a sampler, and those that it asks in turn, draw what follows from these two numbers.
+
+    Optuna's own `reseed_rng` takes no seed.  What `qmc` draws is a sequence, whose place follows from the
+    trials that there are: it is left as it is.
+
+    Args:
+        sampler: Of `make_sampler`.
+        seed: The study's.
+        draw: How many proposals it was asked for before.
+    """
+    _reseed(sampler, int.from_bytes(hashlib.sha256(f"{seed} {draw}".encode()).digest()[:4]))
+
+
+def _reseed(sampler: samplers.BaseSampler, number: int) -> None:
+    if isinstance(sampler, StructuredSampler):
+        sampler.reseed(number)
+        return
+    for part in vars(sampler).values():
+        if isinstance(part, samplers.BaseSampler):
+            _reseed(part, number)
+        elif isinstance(state := getattr(part, "rng", None), np.random.RandomState):
+            state.seed(number)

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from memsweep.record.outcome import Measured, Outcome, Reused
+from memsweep.record.asked import Asked
+from memsweep.record.outcome import Interrupted, Measured, Outcome, Reused
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialRecord, TrialResult
 from memsweep.search.tell import counts_as_trial, worst_values
-from memsweep.search.verdict import Verdict
 from memsweep.study.judge import settled
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A trial that is to be entered, as it was asked for.
-
-    Attributes:
-        number: Its number.
-        parameters: Searched key to label.
-        overrides: What it is given.
-        verdict: What the app makes of it.
-        inside: Parameter name to label, of those that the sampler could have drawn.
-        is_baseline: It is what the others are compared with.
-    """
-
-    number: int
-    parameters: Mapping[str, str]
-    overrides: tuple[str, ...]
-    verdict: Verdict
-    inside: Mapping[str, str]
-    is_baseline: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +56,17 @@ class Book:
         """Enter a finished trial and return it as it stands."""
         record, outcome = ended.record, ended.record.outcome
         self.asked[asked.number], self.ended[asked.number] = asked, ended
-        if asked.verdict.requested_hash:
-            self._by_request.setdefault(asked.verdict.requested_hash, asked.number)
+        if asked.requested_hash:
+            self._by_request.setdefault(asked.requested_hash, asked.number)
         measures = dict(getattr(outcome, "measures", {}))
-        is_measured = isinstance(outcome, Measured | Reused)
+        is_measured = (
+            isinstance(outcome, Measured | Reused) and self.study.objectives.keys() <= measures.keys()
+        )
         reused_from = outcome.trial if isinstance(outcome, Reused) else ended.reused_from
         result = TrialResult(
             number=asked.number,
             outcome=outcome,
-            choice=asked.verdict.choice,
+            choice=asked.choice,
             parameters=asked.parameters,
             overrides=asked.overrides,
             objectives={name: measures[name] for name in self.study.objectives} if is_measured else {},
@@ -94,9 +74,9 @@ class Book:
             constraints={},
             feasible=False,
             on_front=False,
-            requested_hash=asked.verdict.requested_hash,
+            requested_hash=asked.requested_hash,
             effective_hash=record.effective_hash,
-            changes=asked.verdict.changes,
+            changes=asked.changes,
             reused_from=reused_from,
             seconds=record.seconds,
             versions=record.versions,
@@ -137,7 +117,8 @@ class Book:
             record: Of a trial that is about to be entered.
         """
         if isinstance(record.outcome, Reused):
-            return self[record.outcome.trial]
+            source = record.outcome.trial
+            return next((result for result in self.results if result.number == source), None)
         known = self.known_set_ups.get(record.effective_hash or "")
         return self[known] if isinstance(record.outcome, Measured) and known is not None else None
 
@@ -162,6 +143,12 @@ class Book:
     def n_counted(self) -> int:
         """How many of the n_trials asked for have been run."""
         return sum(counts_as_trial(result) for result in self.results)
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs have come to an end of their own, trials and repeats."""
+        trials = [result for result in self.results if not isinstance(result.outcome, Interrupted)]
+        return len(trials) + sum(len(result.repeats) for result in trials)
 
     @property
     def front(self) -> list[TrialResult]:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from memsweep.findings.intervals import Interval, interval, n_runs
-from memsweep.record.folder import StudyFolder, write_text
+from memsweep.record.folder import StudyFolder, write_text, writing
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.search.grammar import read_value
@@ -38,19 +38,22 @@ class StudyFiles:
         self._study: Study | None = None
 
     def write(self, book: Book) -> None:
-        """Write every file that `book` changes."""
-        write_text(self._folder.results, "".join(self._line(result) for result in book.results), durable=True)
-        write_text(self._folder.front, front_csv(book))
+        """Write every file that `book` changes.
+
+        Raises:
+            StudyUnwritable: If one cannot be.
+        """
+        lines = "".join(self._line(result) for result in book.results)
+        front = front_csv(book)
         results = optimization_results(book)
         text = yaml.dump(results, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000)
-        write_text(self._folder.optimization_results, text)
-        self.write_study(book.study)
-
-    def write_study(self, study: Study) -> None:
-        """Write study.json, if it says something new."""
-        if study != self._study:
-            study.write(self._folder)
-            self._study = study
+        with writing(self._folder.path):
+            write_text(self._folder.results, lines)  # can be made from the trial folders: nobody waits for it
+            write_text(self._folder.front, front)
+            write_text(self._folder.optimization_results, text)
+            if book.study != self._study:
+                book.study.write(self._folder)
+                self._study = book.study
 
     def _line(self, result: TrialResult) -> str:
         kept = self._lines.get(result.number)
@@ -111,7 +114,7 @@ def optimization_results(book: Book) -> dict[str, Any]:
     """
     solutions = [
         {
-            "params": {key: read_value(label) for key, label in row.parameters.items()},
+            "params": {key: read_value(label) for key, label in sorted(row.parameters.items())},
             "values": list(row.objectives.values()),
             "intervals": [_pair(interval(row, name)) for name in row.objectives],
             "n_runs": n_runs(row),
@@ -119,7 +122,7 @@ def optimization_results(book: Book) -> dict[str, Any]:
             "output_dir": str(book.ended[row.number].folder),
             "overrides": list(row.overrides),
             "return_value": book.ended[row.number].returned,
-            "constraints": dict(row.constraints),
+            "constraints": dict(sorted(row.constraints.items())),
         }
         for row in book.front
     ]

@@ -7,11 +7,14 @@ of it brings: alone, and on top of the others.  A ladder answers that with a run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from math import log
 
+from memsweep.record.asked import Origin
 from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult
-from memsweep.search.ask import Asker, Proposal
+from memsweep.search.ask import Asker
+from memsweep.search.proposal import Proposal
 from memsweep.search.space import Cell, Space
 from memsweep.study.book import Book
 
@@ -41,7 +44,9 @@ class Ladder:
         if n_left > self._n_reserved:
             return None
         cells = self._missing()
-        return self._asker.of_cell(cells[0]) if cells and len(cells) >= n_left else None
+        if not cells or len(cells) < n_left:
+            return None
+        return replace(self._asker.of_cell(cells[0]), origin=Origin.LADDER)
 
     def _missing(self) -> list[Cell]:
         """Return the cells of the ladder that were not tried: of the best combination first."""

@@ -46,6 +46,7 @@ class Progress:
         self._is_silent = mode == "off"
         self._console = Console(file=stream, force_terminal=True if mode == "live" else None)
         self._n_trials, self._n_counted, self._n_front = n_trials, 0, 0
+        self._n_before = 0
         self._counts: Mapping[str, int] = {}
         self._running: dict[int, str] = {}
         self._phases: dict[int, str] = {}
@@ -75,6 +76,18 @@ class Progress:
                 self._live = None
                 for handler, stream in moved:
                     handler.setStream(stream)
+
+    def goes_on(self, n_counted: int, counts: Mapping[str, int], n_front: int) -> None:
+        """Begin where a study is continued.
+
+        Args:
+            n_counted: Trials from before that count.
+            counts: Outcome type to number of trials.
+            n_front: Size of the front.
+        """
+        self._counts, self._n_counted, self._n_front = counts, n_counted, n_front
+        self._n_before = n_counted
+        self._began = time.monotonic()
 
     def begin(self, number: int, running: str) -> None:
         """Say that a run is under way.
@@ -161,9 +174,10 @@ class Progress:
         return [*running[:_SHOWN], f"and {n_more} more"] if n_more > 0 else running
 
     def _seconds_left(self) -> float | None:
-        if not 0 < self._n_counted < self._n_trials:
+        n_new = self._n_counted - self._n_before
+        if n_new <= 0 or self._n_counted >= self._n_trials:
             return None
-        mean = (self._ends[-1] - self._began) / self._n_counted
+        mean = (self._ends[-1] - self._began) / n_new
         spent = time.monotonic() - self._ends[-1]
         return max(0.0, mean * (self._n_trials - self._n_counted) - min(spent, mean))
 

@@ -14,7 +14,8 @@ from memsweep.errors import ConfigError
 from memsweep.record.comparable import differences
 from memsweep.record.study import Study, read_study
 from memsweep.record.trial import TrialResult
-from memsweep.search.ask import Asker, Proposal
+from memsweep.search.ask import Asker
+from memsweep.search.proposal import Proposal
 from memsweep.search.space import Cell
 from memsweep.search.tell import told, worst_values
 

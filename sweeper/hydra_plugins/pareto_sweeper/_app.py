@@ -22,6 +22,7 @@ from memsweep.config.schema import ModelConfig, TrialConfig, from_mapping, trial
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.model.path import require_model
+from memsweep.search.space import GROUP, technique_of
 from memsweep.search.verdict import Request, Verdict
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.compatibility import Circumstances, changes, circumstances_here, violations
@@ -64,6 +65,9 @@ class App(Protocol):
             ConfigError: If there is no such option.
         """
 
+    def settings_of(self, key: str, option: str) -> Mapping[str, Any] | None:
+        """Return what an option sets, its prose left out; None where the key is no technique's group."""
+
 
 class PlainApp:
     """An app without techniques: every combination may run."""
@@ -85,6 +89,9 @@ class PlainApp:
     def parameters_of(self, technique: str, option: str) -> Mapping[str, tuple[Any, ...]]:
         """Never called: there are no techniques."""
         raise ConfigError(f"this app has no technique={option!r} of {technique!r}")
+
+    def settings_of(self, key: str, option: str) -> None:
+        """Return nothing: no key is a technique's."""
 
 
 class TechniqueApp:
@@ -154,6 +161,7 @@ class TechniqueApp:
                 self._catalogue,
                 str(fact("trainer", "name", "trainer")),
                 Device(fact("launch", "device") or Device.AUTO),
+                simulates_devices=bool(fact("launch", "simulates_devices")),
             ),
             numbers={name: number for name, number in numbers.items() if number is not None},
             arguments={**(fact("trainer", "arguments") or {}), **given},
@@ -185,6 +193,14 @@ class TechniqueApp:
         declared = self._catalogue.option(technique, option).parameters
         return {name: parameter.search for name, parameter in declared.items()}
 
+    def settings_of(self, key: str, option: str) -> Mapping[str, Any] | None:
+        """Return settings and defaults of the option's file."""
+        technique = technique_of(key, self.techniques)
+        if technique is None or not key.startswith(GROUP):
+            return None
+        found = self._catalogue.option(technique, option)
+        return {"all": found.settings, "by_trainer": found.settings_by_trainer, "defaults": found.defaults()}
+
 
 def app_of(config: DictConfig, loader: ConfigLoader) -> App:
     """Return what is known of the app that `config` was composed for.
@@ -213,5 +229,5 @@ def app_of(config: DictConfig, loader: ConfigLoader) -> App:
 
 
 @lru_cache(maxsize=16)
-def _machine(catalogue: Catalogue, trainer: str, asked: Device) -> Circumstances:
-    return circumstances_here(trainer, asked, catalogue)
+def _machine(catalogue: Catalogue, trainer: str, asked: Device, *, simulates_devices: bool) -> Circumstances:
+    return circumstances_here(trainer, asked, catalogue, simulates_devices=simulates_devices)

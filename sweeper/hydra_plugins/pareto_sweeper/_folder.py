@@ -6,25 +6,48 @@ the settled folder is handed to it as an override, which also covers launchers o
 
 from __future__ import annotations
 
+import glob
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Quote, QuotedString
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 
-from memsweep.errors import ConfigError, StudyExists
+from memsweep.errors import ConfigError
 from memsweep.record.folder import StudyFolder
+from memsweep.record.study import INTERRUPTED, Study
+from memsweep.secret import masked_override
+from memsweep.study.lock import is_busy
 
 _NAME_PARTS = ("trainer.name", "model.name")
+_DIFFERS = re.compile(r"\$\{(?:now:[^}]*|hydra[.:]sweeper\.study_name)\}")
+"""What is another in the folder of every study."""
+
+_REFERENCE = re.compile(r"\$\{([^}]*)")
+_OF_NUMBER = frozenset({"hydra.job.num", "hydra.job.id", "hydra:job.num", "hydra:job.id"})
+_FREE = (
+    "hydra.sweep.dir=",
+    "hydra.sweeper.study_name=",
+    "hydra.sweeper.n_trials=",
+    "hydra.sweeper.extra_trials=",
+    "hydra.sweeper.resume=",
+    "hydra.sweeper.progress=",
+)
+"""Words of a command that may be others when it goes on with what it began."""
+
+Compose = Callable[[Sequence[str]], DictConfig]
 
 
 def settle_folder(config: DictConfig) -> None:
     """Give the study in `config` a name and a folder, and pin both for its trials.
+
+    Where no name is typed it is that of a study that the same command began and did not end, if there is one.
 
     Args:
         config: Hydra's composed config; changed.
@@ -32,23 +55,87 @@ def settle_folder(config: DictConfig) -> None:
     Raises:
         ConfigError: If the name asked for cannot be a folder's.
     """
+    sweeper = config.hydra.sweeper
     with read_write(config.hydra), open_dict(config.hydra):
-        name = config.hydra.sweeper.study_name
-        if name is None:
-            name = default_name(config)
-            config.hydra.sweeper.study_name = name
-        check_name(str(name))
-        with known_to_hydra(config):
-            folder = Path(str(config.hydra.sweep.dir)).absolute()
+        if sweeper.study_name is None:
+            found = None if sweeper.get("dry_run") or sweeper.get("resume") == "never" else _unended(config)
+            if found is None:
+                _name_anew(config)
+            else:
+                sweeper.study_name, config.hydra.sweep.dir = found[0], str(found[1])
+        name = str(sweeper.study_name)
+        check_name(name)
+        folder = study_folder(config)
         config.hydra.sweep.dir = str(folder)
         # hydra-core 1.4 refuses jobs whose hydra.sweeper is not the sweep's own: its name is pinned as well.
-        for key, text in (("hydra.sweep.dir", str(folder)), ("hydra.sweeper.study_name", str(name))):
+        for key, text in (("hydra.sweep.dir", str(folder)), ("hydra.sweeper.study_name", name)):
             pinned = QuotedString(text=text, quote=Quote.single).with_quotes()
             config.hydra.overrides.hydra.append(f"{key}={pinned}")
 
 
-def trial_folder(config: DictConfig, number: int) -> Path:
-    """Return where Hydra would put a job of this number, of those that are not launched."""
+def study_folder(config: DictConfig) -> Path:
+    """Return the folder that the study has under its name."""
+    with known_to_hydra(config):
+        return Path(str(config.hydra.sweep.dir)).absolute()
+
+
+def typed(config: DictConfig) -> tuple[str, ...]:
+    """Return the overrides of the command, without secrets and without what may differ when it goes on."""
+    # Unresolved: what is typed may refer to what only a trial has, as ${hydra.job.num}.
+    lists: Any = OmegaConf.to_container(config.hydra.overrides, resolve=False)
+    words = [str(text) for text in (*lists["task"], *lists["hydra"])]
+    return tuple(sorted(masked_override(word) for word in words if not word.lstrip("+").startswith(_FREE)))
+
+
+def _unended(config: DictConfig) -> tuple[str, Path] | None:
+    """Return name and folder of the newest study that the same command began and did not end."""
+    raw: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
+    pattern = _DIFFERS.sub("*", str(raw["dir"]))
+    if "*" not in pattern:
+        return None
+    config.hydra.sweep.dir = pattern
+    try:
+        places = glob.glob(str(study_folder(config)))  # noqa: PTH207, an absolute pattern
+    except OmegaConfBaseException:
+        return None
+    finally:
+        config.hydra.sweep.dir = raw["dir"]
+    own = typed(config)
+    found = []
+    for place in places:
+        folder = StudyFolder(Path(place))
+        try:
+            study = Study.read(folder)
+        except (OSError, ValueError):
+            continue
+        if study.ended in (None, INTERRUPTED) and study.typed == own and not is_busy(folder):
+            found.append((study.created, study.name, folder.path))
+    return max(found)[1:] if found else None
+
+
+def _name_anew(config: DictConfig) -> None:
+    """Give the study a name that no other has yet, if its folder depends on that."""
+    name = default_name(config)
+    for number in range(1, 100):
+        config.hydra.sweeper.study_name = name if number == 1 else f"{name}-{number}"
+        if not study_folder(config).exists():
+            return
+    config.hydra.sweeper.study_name = name
+
+
+def trial_folder(config: DictConfig, number: int, overrides: Sequence[str], compose: Compose) -> Path:
+    """Return where Hydra will put a job.
+
+    Args:
+        config: The sweep's.
+        number: Of the job.
+        overrides: The job's.
+        compose: Composes a job's config; asked where the folder's name depends on more than the number.
+    """
+    raw: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
+    if set(_REFERENCE.findall(str(raw["subdir"]))) - _OF_NUMBER:
+        with suppress(Exception):  # what is wrong with the job's config its own launch will say
+            config = compose(overrides)
     with read_write(config.hydra), open_dict(config.hydra):
         config.hydra.job.num, config.hydra.job.id = number, str(number)
         with known_to_hydra(config):
@@ -89,21 +176,4 @@ def check_name(name: str) -> None:
         raise ConfigError(
             "hydra.sweeper.study_name must be 1 to 200 characters without slashes, backslashes and control "
             f"characters, not beginning with a dot: it names a folder; got {name!r}"
-        )
-
-
-def require_no_trials(folder: StudyFolder) -> None:
-    """Raise if the folder already holds finished trials.
-
-    Raises:
-        StudyExists: With what to type instead.
-    """
-    results = folder.results.read_text(encoding="utf-8").splitlines() if folder.results.exists() else []
-    # A controller that was killed may have left trials that no results.jsonl tells of.
-    outcomes = [*folder.path.glob("*/outcome.json"), *folder.trials.glob("*/outcome.json")]
-    n_trials = max(len(results), len(outcomes))
-    if n_trials:
-        raise StudyExists(
-            f"{folder.path} already holds {n_trials} trial(s), and this version does not add to a study; "
-            f"give the new one another name: hydra.sweeper.study_name={folder.path.name}-2"
         )

@@ -36,7 +36,7 @@ from memsweep.technique.settings import merge
 from memsweep.trial.ending import error_of, record_interrupted, record_of
 from memsweep.trial.environment import threads_of_share, trial_environment
 from memsweep.trial.isolate import ProcessEnd, ProcessPool, ProcessRequest, pickled
-from memsweep.trial.launch import PRELOAD, begin_folder
+from memsweep.trial.launch import begin_folder, preload_of
 from memsweep.trial.lease import Holding, Lease, Leases, leases
 from memsweep.trial.variables import hides_devices
 
@@ -266,7 +266,7 @@ class Jobs:
                 "none was shared out: the study's first trial computes on none, or the driver shows none"
             )
         timeout_seconds = trial.launch.timeout_seconds if timeout_seconds is None else timeout_seconds
-        preload = (*((*PRELOAD, "memsweep.entry") if asked is None else asked), *_HYDRA)
+        preload = (*((*preload_of(trial, merged), "memsweep.entry") if asked is None else asked), *_HYDRA)
         return _Job(config, True, data, environment, timeout_seconds, preload)
 
     def _folder_of(self, config: DictConfig) -> Path:

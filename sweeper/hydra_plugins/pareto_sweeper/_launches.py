@@ -25,8 +25,10 @@ from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 
 from memsweep.errors import ConfigError
-from memsweep.record.folder import TrialFolder
+from memsweep.record.asked import Asked
+from memsweep.record.folder import TrialFolder, writing
 from memsweep.record.outcome import Crashed, Incompatible
+from memsweep.record.required import judged
 from memsweep.record.rivals import Rivals
 from memsweep.record.study import Study
 from memsweep.study.book import Ended
@@ -45,7 +47,10 @@ PAUSES_SECONDS = (1.0, 5.0)
 TRIES = "tries"
 """Folder, in a job's own, of what its earlier tries left."""
 
-_STAYS = frozenset({TRIES, "repeats"})
+TRIED = "(tried "
+"""In the reason of a crash that may pass and was tried as often as it is."""
+
+_STAYS = frozenset({TRIES, "repeats", "trial.json"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +61,14 @@ class Job:
         number: Its trial's number.
         overrides: What it is given.
         folder: Where it runs, as far as is known before it has.
+        asked: What its folder says of it; None for a further run of a trial.
         rivals: What it may be cut short for, where the launcher can do that; None runs it to its end.
     """
 
     number: int
     overrides: tuple[str, ...]
     folder: Path
+    asked: Asked | None = None
     rivals: Rivals | None = None
 
 
@@ -209,10 +216,16 @@ class Launches:
 
     def _ended(self, job: Job, answer: JobReturn, study: Study, seconds: Mapping[str, float]) -> Ended:
         folder = TrialFolder(folder_of(answer, job.folder))
+        if (
+            job.asked is not None and folder.path.absolute() != job.folder.absolute()
+        ):  # the launcher knew better
+            with writing(folder.path):
+                job.asked.write(folder)
         record = record_of(answer, folder, study, are_named=self._are_named)
         record = replace(record, seconds={**record.seconds, **seconds})
         if not isinstance(record.outcome, Incompatible):  # which may mean that there is to be no study
             keep(record, folder)
+        record = replace(record, outcome=judged(record.outcome, study))
         return Ended(record=record, folder=folder.path, returned=returned_value(answer))
 
     def _settled(self, job: Job, ended: Ended, study: Study, known: Mapping[str, int]) -> Ended:
@@ -230,7 +243,7 @@ class Launches:
         outcome = ended.record.outcome
         if isinstance(outcome, Crashed) and outcome.may_pass:
             n_tries = len(self._pauses_seconds) + 1
-            outcome = replace(outcome, reason=f"{outcome.reason} (tried {n_tries} times)")
+            outcome = replace(outcome, reason=f"{outcome.reason} {TRIED}{n_tries} times)")
             ended = replace(ended, record=replace(ended.record, outcome=outcome))
             with contextlib.suppress(OSError):
                 ended.record.write(TrialFolder(ended.folder))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from memsweep.record.study import Study
 from memsweep.search.ask import Asker
-from memsweep.search.mirror import Mirror
 from memsweep.search.space import Space
 
 from ._settings import SweepSettings
@@ -15,16 +14,13 @@ from ._settings import SweepSettings
 _DECIDES_DATA = frozenset({"dataset", "measure", "measure.probe_examples", "trainer"})
 
 
-def opening(
-    settings: SweepSettings, asker: Asker, study: Study, mirror: Mirror, note: str | None
-) -> Iterator[str]:
+def opening(settings: SweepSettings, asker: Asker, study: Study, note: str | None) -> Iterator[str]:
     """Yield what is said before the first trial.
 
     Args:
         settings: What was asked for.
         asker: Knows which cells are legal.
         study: What the study sets out to do.
-        mirror: The copy for Optuna's tools.
         note: What else there is to say; None for nothing.
     """
     listed = asker.legal.listed()
@@ -34,8 +30,7 @@ def opening(
     sampler = study.sampler.get("name") or study.sampler.get("_target_")
     yield f"study {study.name}: {settings.n_trials} trials of {cells}{legal}; sampler {sampler}"
     yield f"folder: {settings.folder.path}"
-    if mirror.command:
-        yield f"watch{mirror.note}:  {mirror.command}"
+    yield f"watch:  memsweep dashboard {settings.folder.path}"
     if len(settings.stop.in_force) > 1:
         yield ends_text(settings)
     yield from notes(settings, asker.space)

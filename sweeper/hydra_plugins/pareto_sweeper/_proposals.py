@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable
+from dataclasses import replace
 
+from memsweep.record.asked import Asked, Origin
 from memsweep.record.outcome import Measured
 from memsweep.record.trial import TrialResult
-from memsweep.search.ask import Asker, Proposal
+from memsweep.search.ask import Asker
+from memsweep.search.proposal import Proposal
+from memsweep.search.space import Cell
 from memsweep.study.book import Book
 from memsweep.study.ladder import Ladder
 from memsweep.study.warm_start import WarmStart
@@ -41,6 +45,7 @@ class Proposals:
         self._asker, self._book, self._ladder = asker, book, ladder
         self._queue = deque(first)
         self._aside: list[Proposal] = []
+        self._again: list[Proposal] = []
 
     def next(self, busy: Container[str], n_left: int) -> Proposal | None:
         """Return the next proposal; None when there is none, or none before something has ended.
@@ -49,6 +54,8 @@ class Proposals:
             busy: Requested hashes of the trials that are under way.
             n_left: Trials that are still to begin.
         """
+        if self._again:
+            return self._again.pop(0)
         for place, proposal in enumerate(self._aside):
             if proposal.verdict.requested_hash not in busy:
                 return self._aside.pop(place)
@@ -57,6 +64,30 @@ class Proposals:
             if drawn is None or drawn.verdict.violations or drawn.verdict.requested_hash not in busy:
                 return drawn
             self._aside.append(drawn)
+
+    def again(self, proposal: Proposal, number: int) -> None:
+        """Propose once more, before anything else, what trial `number` did not bring to an end."""
+        self._again.append(replace(proposal, origin=Origin.AGAIN, again_of=number))
+
+    def taken(self, asked: Asked, cell: Cell | None) -> Proposal | None:
+        """Return the proposal that a trial of this study answers, which is no longer due; None for none.
+
+        Args:
+            asked: What the trial's folder says.
+            cell: The cell that it has in this space; None for none.
+        """
+        if asked.again_of is not None:
+            due = [one for one in self._again if one.again_of == asked.again_of]
+            if due:
+                self._again.remove(due[0])
+                return due[0]
+            return None
+        for one in self._queue:
+            is_it = one.overrides == asked.overrides
+            if is_it or (cell is not None and one.overrides == self._asker.space.overrides(cell)):
+                self._queue.remove(one)
+                return one
+        return None
 
     def hear(self, result: TrialResult) -> str | None:
         """Take in a finished trial; return what is to be said of an earlier study after the first."""

@@ -4,23 +4,29 @@ One run says little of a machine that is warm or cold, busy or idle at the time.
 different times say more, and runs in shuffled order keep what drifts with time from favouring anybody.
 A repeat is no trial: it does not count, the sampler does not hear of it, and Optuna's storage does not
 hold it.
+
+What is drawn follows from the seed and from how many runs there have been.  So a study that is continued
+comes to the repeats that it has already in the order in which it ran them, and enters them as they come.
 """
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from hydra.core.override_parser.types import Quote, QuotedString
 
-from memsweep.record.comparable import differences
-from memsweep.record.outcome import Measured, NotInForce, Outcome
+from memsweep.record.folder import TrialFolder, writing
+from memsweep.record.outcome import Measured
+from memsweep.record.required import judged
 from memsweep.record.trial import TrialRecord, TrialResult
 from memsweep.study.book import Book, Ended
 from memsweep.study.files import StudyFiles
 from memsweep.study.progress import Progress
+from memsweep.study.restore import of_the_same
 from memsweep.study.stop import Stop
 
 from ._launches import Job
@@ -32,6 +38,9 @@ NEWCOMERS = 2
 
 Each time may bring others: somewhere it must end, and a front moves less each time.
 """
+
+Done = Mapping[tuple[int, int], TrialRecord]
+"""Trial and which of its repeats to how that ended."""
 
 
 class Repeats:
@@ -46,6 +55,7 @@ class Repeats:
         files: StudyFiles,
         progress: Progress,
         late: Callable[[], Stop | None],
+        done: Done,
     ) -> None:
         """Owe nothing.
 
@@ -56,17 +66,18 @@ class Repeats:
             files: Writes the study's files.
             progress: What is told meanwhile.
             late: Says why there is no time for a further run; None when there is.
+            done: Those that the study has from before.
         """
         self._settings, self._book, self._underway = settings, book, underway
         self._files, self._progress = files, progress
         self._late = late
-        self._rng = random.Random(f"{settings.seed} repeats")  # not the sampler's: trials stay the same
+        self._done = dict(done)
         self._owed: list[int] = []
 
     def owe(self, result: TrialResult) -> None:
         """Take note of a finished trial: one that was measured is measured again later."""
         if isinstance(result.outcome, Measured):
-            self._owed += [result.number] * (self._settings.repeats - 1)
+            self._owed += [result.number] * (self._settings.repeats - 1 - len(result.repeats))
 
     @property
     def n_ahead(self) -> int:
@@ -75,7 +86,7 @@ class Repeats:
         n_front = len(again - {None}) if self._book.front else 0
         return len(self._owed) + self._settings.repeats - 1 + self._settings.front_repeats * n_front
 
-    def start_next(self, n_left: int) -> bool:
+    def start_next(self, n_left: int, *, only_done: bool = False) -> bool:
         """Start a repeat if one comes before the next trial, and tell whether one was started.
 
         What is owed and what is left lie in one urn, from which is drawn: so a repeat is as likely to be
@@ -83,11 +94,16 @@ class Repeats:
 
         Args:
             n_left: Trials to come.
+            only_done: Start none that is not there from before.
         """
         owed = self._startable()
-        if not owed or self._rng.random() >= len(owed) / (len(owed) + max(n_left, 0)):
+        rng = self._drawing("repeat")
+        if not owed or rng.random() >= len(owed) / (len(owed) + max(n_left, 0)):
             return False
-        self._start_owed(owed)
+        number = owed[rng.randrange(len(owed))]
+        if only_done and self._next_of(number) not in self._done:
+            return False
+        self._start_owed(number)
         return True
 
     def rest(self) -> None:
@@ -95,7 +111,7 @@ class Repeats:
         while self._owed and self._has_time():
             owed = self._startable()
             if owed and self._underway.n_free:
-                self._start_owed(owed)
+                self._start_owed(owed[self._drawing("rest").randrange(len(owed))])
             else:
                 self._underway.wait()
         self._underway.drain()
@@ -116,6 +132,14 @@ class Repeats:
                 return
             done.update(members)
 
+    def enter_done(self, number: int | None = None) -> None:
+        """Enter what the study has from before of a trial's repeats, or of all: none of them is lost."""
+        for trial, which in sorted(self._done):
+            if number in (None, trial):
+                self._take_in(trial, self._done.pop((trial, which)))
+                if trial in self._owed:
+                    self._owed.remove(trial)
+
     def _has_time(self) -> bool:
         """Tell whether a further run may begin, and say why not."""
         stopped = self._late()
@@ -130,27 +154,39 @@ class Repeats:
             Whether there was time for all.
         """
         total, step = self._settings.front_repeats * len(members), 0
-        for _ in range(self._settings.front_repeats):
-            for number in self._rng.sample(members, len(members)):
+        for n_rounds in range(self._settings.front_repeats):
+            for number in self._drawing("front").sample(members, len(members)):
+                step += 1
+                if len(self._book[number].repeats) > self._settings.repeats - 1 + n_rounds:
+                    continue  # a study that is continued has it already
                 if not self._has_time():
                     return False
                 while number in self._underway or not self._underway.n_free:
                     self._underway.wait()
-                step += 1
                 self._start(number, f"measuring the front again ({step} of {total})")
         return True
+
+    def _drawing(self, what: str) -> random.Random:
+        """Return what draws from here on; it is not the sampler's, so that trials stay the same."""
+        return random.Random(f"{self._settings.seed} {what} {self._book.n_runs + len(self._underway)}")
 
     def _startable(self) -> list[int]:
         """Return what is owed, but for those that are being measured: their runs are told apart by order."""
         return [number for number in self._owed if number not in self._underway]
 
-    def _start_owed(self, owed: Sequence[int]) -> None:
-        number = owed[self._rng.randrange(len(owed))]
+    def _start_owed(self, number: int) -> None:
         self._owed.remove(number)
         n_done = len(self._book[number].repeats) + 2
         self._start(number, f"measuring again ({n_done} of {self._settings.repeats})")
 
+    def _next_of(self, number: int) -> tuple[int, int]:
+        return number, len(self._book[number].repeats) + 1
+
     def _start(self, number: int, why: str) -> None:
+        done = self._done.pop(self._next_of(number), None)
+        if done is not None:
+            self._take_in(number, done)
+            return
         result = self._book[number]
         task = Task(
             job=self._job(result),
@@ -162,33 +198,20 @@ class Repeats:
 
     def _job(self, result: TrialResult) -> Job:
         """Return a trial's job once more: the same number and overrides, in a folder inside the trial's."""
-        own = self._book.ended[result.number].folder
-        folder = own / "repeats" / str(len(result.repeats) + 1)
+        own = TrialFolder(self._book.ended[result.number].folder)
+        folder = own.repeat(len(result.repeats) + 1).path
         subdir = os.path.relpath(folder, self._settings.folder.path)
+        with writing(folder):
+            TrialFolder(folder).outcome.unlink(missing_ok=True)  # of one that was interrupted
         pinned = QuotedString(text=subdir, quote=Quote.single).with_quotes()
         overrides = (*result.overrides, f"hydra.sweep.subdir={pinned}")
         return Job(number=result.number, overrides=overrides, folder=folder)
 
     def _enter(self, number: int, why: str, ended: Ended) -> None:
-        outcome = of_the_same(ended.record, self._book[number])
-        result = self._book.enter_repeat(number, outcome)
+        result = self._take_in(number, ended.record)
         self._files.write(self._book)
-        self._progress.again(result, outcome, why)
+        self._progress.again(result, result.repeats[-1], why)
 
-
-def of_the_same(record: TrialRecord, result: TrialResult) -> Outcome:
-    """Return how a repeat ended; not as measured where it measured something else than its trial did.
-
-    Args:
-        record: The repeat's.
-        result: Its trial.
-    """
-    if not isinstance(record.outcome, Measured):
-        return record.outcome
-    whose = f"trial {result.number}"
-    found = differences(record.conditions, result.conditions, whose)
-    found += differences(record.versions, result.versions, whose)
-    own, others = record.effective_hash, result.effective_hash
-    if own is not None and others is not None and own != others:
-        found += (f"other settings in force than in {whose}: {own}, not {others} (effective.json of both)",)
-    return NotInForce(differences=found) if found else record.outcome
+    def _take_in(self, number: int, record: TrialRecord) -> TrialResult:
+        record = replace(record, outcome=judged(record.outcome, self._book.study))
+        return self._book.enter_repeat(number, of_the_same(record, self._book[number]))

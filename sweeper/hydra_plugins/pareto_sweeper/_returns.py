@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import logging
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -20,24 +19,22 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
-from memsweep.errors import ConfigError
-from memsweep.record.folder import TrialFolder
+from memsweep.errors import ConfigError, StudyUnwritable
+from memsweep.record.folder import TrialFolder, writing
 from memsweep.record.outcome import (
     OUTCOME_TYPES,
     Crashed,
     Incompatible,
     Interrupted,
     Measured,
-    NonFinite,
     Outcome,
     OutOfMemory,
     Phase,
     from_mapping,
 )
+from memsweep.record.required import judged
 from memsweep.record.study import Study
-from memsweep.record.trial import TrialRecord
-
-log = logging.getLogger(__name__)
+from memsweep.record.trial import RETURNED, TrialRecord
 
 _REASON_LENGTH = 500
 
@@ -51,7 +48,7 @@ def folder_of(job: JobReturn, default: Path) -> Path:
 
 
 def record_of(job: JobReturn, folder: TrialFolder, study: Study, *, are_named: bool) -> TrialRecord:
-    """Return what became of a job.  Its folder's outcome.json, where there is one, knows best.
+    """Return what became of a job, as its folder is to hold it.  What the trial wrote itself stands.
 
     Args:
         job: What the launcher gave back.
@@ -61,12 +58,12 @@ def record_of(job: JobReturn, folder: TrialFolder, study: Study, *, are_named: b
     """
     if folder.outcome.exists():
         try:
-            record = TrialRecord.read(folder)
+            return TrialRecord.read(folder)
         except ValueError as error:
             return TrialRecord(outcome=_crashed(str(error)))
-    else:
-        record = TrialRecord(outcome=_outcome_of(job, study, are_named=are_named))
-    return replace(record, outcome=judged(record.outcome, study))
+    outcome = judged(_outcome_of(job, study, are_named=are_named), study)
+    facts = {RETURNED: _storable(returned_value(job))} if isinstance(outcome, Measured) else {}
+    return TrialRecord(outcome=outcome, facts=facts)
 
 
 def failed_job(overrides: Sequence[str], error: BaseException) -> JobReturn:
@@ -108,20 +105,25 @@ def failed_process(config: DictConfig, folder: TrialFolder, error: BaseException
 
 
 def keep(record: TrialRecord, folder: TrialFolder) -> None:
-    """Write the trial's outcome into its folder, unless the trial itself has."""
-    if not folder.outcome.exists():
-        try:
-            record.write(folder)
-        except OSError as error:
-            log.warning("%s cannot be written: %s", folder.outcome, error)
+    """Have the trial's folder say how it ended, which is when it has: a file that says so already stays.
+
+    Raises:
+        StudyUnwritable: If it cannot be written, so that the trial has not ended.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        if TrialRecord.read(folder) == record:
+            return
+    with writing(folder.path):
+        record.write(folder)
 
 
 def interrupted_record(folder: Path, study: Study) -> TrialRecord:
     """Return how a job ended that was with the launcher when Ctrl-C came: it may have just finished."""
     record = TrialRecord(outcome=Interrupted(reason="Ctrl-C, or the controller was told to end"))
-    keep(record, TrialFolder(folder))
     with contextlib.suppress(OSError, ValueError):
         record = TrialRecord.read(TrialFolder(folder))
+    with contextlib.suppress(StudyUnwritable):  # it ends anyway, and what is not there is not finished
+        keep(record, TrialFolder(folder))
     return replace(record, outcome=judged(record.outcome, study))
 
 
@@ -146,34 +148,17 @@ def is_composition_error(error: BaseException) -> bool:
     return isinstance(error, HydraException | OmegaConfBaseException | ConfigError)
 
 
-def judged(outcome: Outcome, study: Study) -> Outcome:
-    """Return `outcome`, or what it is when an objective or a constrained measure is missing or not finite."""
-    if not isinstance(outcome, Measured):
-        return outcome
-    measures = outcome.measures
-    needed = [*study.objectives, *(constraint.measure for constraint in study.constraints.values())]
-    missing = [name for name in dict.fromkeys(needed) if name not in measures]
-    if missing:
-        return _crashed(
-            f"the app did not return {', '.join(missing)}, which the study is about; it returned "
-            f"{', '.join(measures) or 'no number'}"
-        )
-    broken = [f"{name}={measures[name]}" for name in needed if not math.isfinite(measures[name])]
-    if broken:
-        return NonFinite(what=", ".join(broken), step=0)
-    finite = {name: value for name, value in measures.items() if math.isfinite(value)}
-    intervals = {name: ends for name, ends in outcome.intervals.items() if all(map(math.isfinite, ends))}
-    if len(finite) == len(measures) and len(intervals) == len(outcome.intervals):
-        return outcome
-    return replace(outcome, measures=finite, intervals=intervals)
-
-
 def plain(value: Any) -> Any:
     """Return what an app returned as data that any file can hold."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {
+            key: plain(item)
+            for key, item in sorted(
+                ((str(key), item) for key, item in value.items()), key=lambda pair: pair[0]
+            )
+        }
     if isinstance(value, Sequence):
         return [plain(item) for item in value]
     number = _number(value)
@@ -210,6 +195,15 @@ def _outcome_of(job: JobReturn, study: Study, *, are_named: bool) -> Outcome:
         count = len(study.objectives)
         return _crashed(f"the app must return {count} number(s), for {wanted}, got {_short(value)}")
     return Measured(measures=dict(zip(study.objectives, found, strict=True)))
+
+
+def _storable(value: Any) -> Any:
+    """Return plain data without numbers that JSON has not."""
+    if isinstance(value, dict):
+        return {key: _storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _number(value: Any) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ _WORDS = {
     "progress": ("auto", "live", "plain", "off"),
     "option_parameters": ("fixed", "searched"),
     "ladder": ("auto", "first", "off"),
+    "resume": ("auto", "require", "never"),
 }
 _SQLITE = "sqlite:///"
 _COUNTS = {"repeats": 1, "front_repeats": 0}  # each with the least it may be
@@ -73,18 +74,19 @@ class SweepSettings:
     option_parameters: str
     enqueue: Path | None
     dry_run: bool
+    resume: str
+    extra_trials: int
     seed: int
     progress: str
+
+    def with_total(self, n_trials: int) -> SweepSettings:
+        """Return the same for a study that is to have so many trials in all."""
+        return replace(self, stop=replace(self.stop, n_trials=n_trials))
 
     @property
     def n_trials(self) -> int:
         """How many trials are asked for."""
         return self.stop.n_trials
-
-    @property
-    def has_repeats(self) -> bool:
-        """Whether some set-ups are measured more than once."""
-        return self.repeats > 1 or self.front_repeats > 0
 
 
 def read_settings(
@@ -114,6 +116,8 @@ def read_settings(
     for key, allowed in _WORDS.items():
         if data[key] not in allowed:
             problems.append(f"hydra.sweeper.{key} must be one of {', '.join(allowed)}, got {data[key]!r}")
+    if data["extra_trials"] < 0:
+        problems.append(f"hydra.sweeper.extra_trials must be at least 0, got {data['extra_trials']}")
     if not 0 <= data["ladder_share"] <= 1:
         problems.append(f"hydra.sweeper.ladder_share must be from 0 to 1, got {data['ladder_share']}")
     objectives = _objectives(data["objectives"], data["direction"], problems)
@@ -135,6 +139,8 @@ def read_settings(
         "exclude",
         "option_parameters",
         "dry_run",
+        "resume",
+        "extra_trials",
         "seed",
         "progress",
     )

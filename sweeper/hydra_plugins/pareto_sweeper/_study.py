@@ -11,30 +11,31 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from hydra.plugins.launcher import Launcher
 
-from memsweep.errors import ConfigError
-from memsweep.record.folder import TrialFolder
-from memsweep.record.outcome import Crashed, Incompatible, Interrupted, Measured, Outcome
+from memsweep.record.asked import Asked
+from memsweep.record.outcome import Incompatible
 from memsweep.record.rivals import Rivals
-from memsweep.record.trial import TrialRecord, TrialResult
-from memsweep.search.ask import Asker, Proposal
+from memsweep.record.study import INTERRUPTED
+from memsweep.search.ask import Asker
 from memsweep.search.mirror import Mirror
-from memsweep.search.tell import told
-from memsweep.study.book import Asked, Book, Ended, reused
+from memsweep.search.proposal import Proposal
+from memsweep.study.book import Book, Ended, reused
 from memsweep.study.files import StudyFiles
 from memsweep.study.progress import Progress
 from memsweep.study.publish import Publisher
 from memsweep.study.rivals import rivals
 from memsweep.study.stop import Spent, Stop, failure, out_of_time, seconds_a_run, stop
 
+from ._entries import Entries, FolderOf
 from ._interrupts import Interrupts
 from ._launches import Job, Launches
 from ._proposals import Proposals, label
 from ._repeats import Repeats
-from ._returns import keep, outcome_of_error
+from ._restored import Restored
+from ._resume import Start
+from ._returns import outcome_of_error
 from ._settings import SweepSettings
 from ._underway import Task, Underway
 
@@ -43,7 +44,7 @@ _REFUSED = 50
 
 
 class StudyRun:
-    """One study, from its first trial to its last.
+    """One study, from its first trial, or the first that is missing, to its last.
 
     Attributes:
         book: The trials so far.
@@ -54,6 +55,7 @@ class StudyRun:
         self,
         *,
         settings: SweepSettings,
+        start: Start,
         asker: Asker,
         book: Book,
         launcher: Launcher,
@@ -63,13 +65,14 @@ class StudyRun:
         progress: Progress,
         proposals: Proposals,
         interrupts: Interrupts,
-        folder_of_number: Callable[[int], Path],
-        validate: Callable[[Sequence[str]], None],
+        folder_of: FolderOf,
+        validate: Callable[[Sequence[str]], object],
     ) -> None:
         """Prepare, without running anything.
 
         Args:
             settings: What was asked for.
+            start: Where the study begins.
             asker: Proposes trials.
             book: Empty.
             launcher: Any of Hydra's.
@@ -79,18 +82,20 @@ class StudyRun:
             progress: What is told meanwhile.
             proposals: What to try, the baseline first.
             interrupts: Keeps Ctrl-C from splitting what belongs together.
-            folder_of_number: The folder of a trial that is not launched.
+            folder_of: Knows where a trial goes.
             validate: Composes a trial's config, and raises if that fails.
         """
         self.book = book
         self.launches = Launches(launcher, are_named=settings.are_named, n_jobs=settings.n_jobs)
-        self._settings, self._asker, self._launcher = settings, asker, launcher
-        self._files, self._mirror, self._publisher, self._progress = files, mirror, publisher, progress
-        self._proposals = proposals
-        self._interrupts = interrupts
-        self._folder_of_number, self._validate = folder_of_number, validate
+        self.launches.device_seconds = start.past.device_seconds
+        self._settings, self._start, self._asker = settings, start, asker
+        self._launcher, self._files, self._mirror = launcher, files, mirror
+        self._publisher = publisher
+        self._progress, self._proposals = progress, proposals
+        self._validate, self._interrupts = validate, interrupts
         self._underway = Underway(self.launches, book, progress, interrupts)
         self._running: dict[int, Proposal] = {}
+        self._began = time.monotonic() - start.past.elapsed_seconds
         self._repeats = Repeats(
             settings=settings,
             book=book,
@@ -98,16 +103,35 @@ class StudyRun:
             files=files,
             progress=progress,
             late=lambda: out_of_time(settings.stop, book.results, self._spent(0)),
+            done={
+                (trial.asked.number, which): record
+                for trial in start.past.trials
+                for which, record in trial.repeats.items()
+            },
         )
-        self._began = time.monotonic()
-        self._number = 0
-        self._n_refused = 0
+        self._entries = Entries(
+            asker=asker,
+            book=book,
+            proposals=proposals,
+            repeats=self._repeats,
+            files=files,
+            mirror=mirror,
+            publisher=publisher,
+            progress=progress,
+            interrupts=interrupts,
+            folder_of=folder_of,
+            elapsed_seconds=lambda: time.monotonic() - self._began,
+        )
 
     def run(self) -> int:
-        """Run the study and return its exit code: 0 a front was found, 1 none, 130 interrupted."""
-        self._files.write(self.book)
+        """Run the study and return its exit code: 0 a front was found, 1 none, 130 interrupted.
+
+        Raises:
+            StudyUnwritable: If the study's folder cannot be written any more.
+        """
         code = None
         try:
+            self._restore()
             with self._progress.shown():
                 stopped = self._loop()
                 if not stopped.has_failed:
@@ -115,7 +139,7 @@ class StudyRun:
                     self._repeats.front()
                 self._underway.drain()
         except KeyboardInterrupt:
-            stopped, code = Stop("interrupted"), 130
+            stopped, code = Stop(INTERRUPTED), 130
             with suppress(KeyboardInterrupt):  # once more: it is ending already
                 self._underway.interrupt()
         finally:
@@ -123,11 +147,31 @@ class StudyRun:
             close = getattr(self._launcher, "close", None)
             if close is not None:
                 close()
+        self._repeats.enter_done()
         if code is None:
             code = 0 if self.book.front and not stopped.has_failed else 1
         self.book.study = replace(self.book.study, ended=stopped.why)
         self._files.write(self.book)
         return code
+
+    def _restore(self) -> None:
+        """Enter the trials of before, and bring every file to what they say."""
+        restored = Restored(
+            self._start,
+            folder=self._settings.folder,
+            asker=self._asker,
+            book=self.book,
+            proposals=self._proposals,
+            repeats=self._repeats,
+            entries=self._entries,
+            is_single=self.launches.n_slots == 1 and not self.launches.is_batched,
+        )
+        with self._interrupts.held():  # half of them in the files would be worse than none
+            rows = list(restored.enter())
+            self._files.write(self.book)
+        self._mirror.catch_up(rows)
+        self._publisher.goes_on(self.book.results)
+        self._progress.goes_on(self.book.n_counted, self.book.counts(), len(self.book.front))
 
     def _loop(self) -> Stop:
         """Run trials until there is a reason to stop and none is under way, and return the reason."""
@@ -156,8 +200,8 @@ class StudyRun:
 
     def _stopped(self) -> Stop | None:
         """Return why no further trial is to begin; None when one is."""
-        if self._n_refused > self._settings.n_trials + _REFUSED:
-            return Stop(f"{self._n_refused} configs could not be composed")
+        if self._entries.n_refused > self._settings.n_trials + _REFUSED:
+            return Stop(f"{self._entries.n_refused} configs could not be composed")
         spent = self._spent(self._repeats.n_ahead)
         return stop(self._settings.stop, self.book.study, self.book.results, spent)
 
@@ -182,9 +226,9 @@ class StudyRun:
             verdict = proposal.verdict
             same = self.book.same_request(verdict.requested_hash) if not verdict.violations else None
             if verdict.violations:
-                self._enter_unlaunched(proposal, Incompatible(violations=verdict.violations))
+                self._entries.unlaunched(proposal, Incompatible(violations=verdict.violations))
             elif same is not None:
-                self._enter_unlaunched(proposal, reused(same.outcome, same.number), same)
+                self._entries.unlaunched(proposal, reused(same.outcome, same.number), same)
             elif self.launches.is_batched and not self._composes(proposal):
                 continue
             else:
@@ -196,104 +240,33 @@ class StudyRun:
         try:
             self._validate(proposal.overrides)
         except Exception as error:
-            self._n_refused += 1
-            self._enter_unlaunched(proposal, outcome_of_error(error))
+            self._entries.n_refused += 1
+            self._entries.unlaunched(proposal, outcome_of_error(error))
             return False
         return True
 
     def _launch(self, batch: Sequence[Proposal]) -> None:
-        first = self._number
-        self._number += len(batch)
-        jobs = [
-            Job(
-                number=number,
-                overrides=proposal.overrides,
-                folder=self._folder_of_number(number),
+        tasks = []
+        for proposal in batch:
+            asked, folder = self._entries.begun(proposal)
+            job = Job(
+                number=asked.number,
+                overrides=asked.overrides,
+                folder=folder.path,
+                asked=asked,
                 rivals=self._rivals(proposal),
             )
-            for number, proposal in enumerate(batch, start=first)
-        ]
-        self._running.update(zip((job.number for job in jobs), batch, strict=True))
-        self._underway.start(
-            [
-                Task(
-                    job=job,
-                    label=f"trial {job.number} {label(proposal)}",
-                    enter=partial(self._end, job.number),
-                )
-                for job, proposal in zip(jobs, batch, strict=True)
-            ],
-            self.book.known_set_ups,
-        )
+            self._running[asked.number] = proposal
+            name = f"trial {asked.number} {label(proposal)}"
+            tasks.append(Task(job=job, label=name, enter=partial(self._end, asked)))
+        self._underway.start(tasks, self.book.known_set_ups)
 
-    def _end(self, number: int, ended: Ended) -> None:
+    def _end(self, asked: Asked, ended: Ended) -> None:
         """Take in how a trial under way has ended."""
-        proposal = self._running.pop(number)
-        if isinstance(ended.record.outcome, Interrupted):
-            self._enter(proposal, number, ended)
-        else:
-            self._enter_ended(proposal, number, ended)
+        self._entries.ended(self._running.pop(asked.number), asked, ended)
 
     def _rivals(self, proposal: Proposal) -> Rivals | None:
         """Return what a trial is held against; None for the baseline, which every other is compared with."""
         if proposal.is_baseline or not self._settings.cut_short:
             return None
         return rivals(self.book.study, self.book.results, proposal.verdict.changes)
-
-    def _enter_ended(self, proposal: Proposal, number: int, ended: Ended) -> None:
-        outcome, folder = ended.record.outcome, TrialFolder(ended.folder)
-        if isinstance(outcome, Incompatible) and number == 0:
-            # Not one config has been composed: what is wrong is wrong with all of them.
-            raise ConfigError("\n".join(outcome.violations))
-        self._n_refused += isinstance(outcome, Incompatible)
-        twin = self.book.twin(ended.record)
-        if twin is not None:
-            record = replace(ended.record, outcome=reused(twin.outcome, twin.number))
-            if isinstance(outcome, Measured):  # what it has measured itself is kept, and counts for nothing
-                record = replace(record, facts={**record.facts, "own_measures": dict(outcome.measures)})
-            record.write(folder)
-            ended = replace(ended, record=record)
-        keep(ended.record, folder)
-        self._enter(proposal, number, ended)
-
-    def _enter_unlaunched(
-        self, proposal: Proposal, outcome: Outcome, same: TrialResult | None = None
-    ) -> None:
-        """Enter a trial that is known without running it."""
-        number = self._number
-        self._number += 1
-        folder = TrialFolder(self._folder_of_number(number))
-        record = TrialRecord(
-            outcome=outcome,
-            effective_hash=None if same is None else same.effective_hash,
-            versions={} if same is None else same.versions,
-        )
-        reused_from = None if same is None else same.number
-        with self._interrupts.held():
-            keep(record, folder)
-            self._enter(proposal, number, Ended(record=record, folder=folder.path, reused_from=reused_from))
-
-    def _enter(self, proposal: Proposal, number: int, ended: Ended) -> None:
-        """Enter a finished trial everywhere: book, sampler, files, storage, reports."""
-        asked = Asked(
-            number=number,
-            parameters=proposal.parameters,
-            overrides=proposal.overrides,
-            verdict=proposal.verdict,
-            inside=proposal.inside,
-            is_baseline=proposal.is_baseline,
-        )
-        result = self.book.enter(asked, ended)
-        if isinstance(result.outcome, Crashed | Interrupted):
-            self.book.forget_request(result.requested_hash)  # another try might pass
-        self._files.write(self.book)
-        self._repeats.owe(result)
-        sentence = told(result, self.book.study, self.book.worst)
-        self._asker.tell(proposal, sentence)
-        self._mirror.add(result, sentence, proposal.inside, self._asker.space.parameters)
-        self._publisher.trial(result)
-        said = self._proposals.hear(result)
-        if said is not None:
-            self._progress.note(said)
-        n_front = len(self.book.front)
-        self._progress.end(result, self.book.study, self.book.counts(), self.book.n_counted, n_front)

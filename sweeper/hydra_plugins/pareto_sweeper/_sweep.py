@@ -1,71 +1,56 @@
 """A sweep from what Hydra hands over to the exit code.
 
 0    a front was found
-1    nothing feasible was measured, or too much failed
+1    nothing feasible was measured, too much failed, or nothing more can be written
 2    what was asked for is not on offer; the message says what is
 130  interrupted; what was finished is written
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
-import shlex
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import optuna
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
-from hydra.types import HydraContext, RunMode
+from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from memsweep.complaint import complaint
-from memsweep.errors import MemsweepError
-from memsweep.record.folder import StudyFolder
-from memsweep.record.study import Study
+from memsweep.errors import MemsweepError, StudyUnwritable
+from memsweep.record.folder import StudyFolder, writing
 from memsweep.search.ask import Asker
 from memsweep.search.mirror import Mirror
-from memsweep.search.space import Cell, Space
+from memsweep.search.space import Cell
 from memsweep.study.book import Book
 from memsweep.study.files import StudyFiles
 from memsweep.study.ladder import Ladder, alone
+from memsweep.study.lock import StudyLock
 from memsweep.study.progress import Progress
 from memsweep.study.publish import Publisher
 from memsweep.study.warm_start import WarmStart
 from memsweep.units import measure_text
 
-from ._app import App, app_of
+from ._app import app_of
 from ._build import Asked, build_space
 from ._dry_run import describe
 from ._enqueue import first_cell, read_trials
-from ._folder import require_no_trials, trial_folder
+from ._facts import repeating, study_of
+from ._folder import trial_folder
 from ._interrupts import Interrupts
 from ._launches import require_one_way
 from ._opening import opening
 from ._proposals import Proposals
+from ._resume import Start, start_of
 from ._settings import SweepSettings, read_settings
 from ._study import StudyRun
 from ._typed import in_use
-
-_PACKAGES = (
-    "memsweep",
-    "hydra-core",
-    "omegaconf",
-    "optuna",
-    "torch",
-    "transformers",
-    "trl",
-    "peft",
-    "accelerate",
-)
-_CONTEXT = ("trainer", "model", "dataset", "reward", "measure", "budget", "launch")
 
 
 def sweep(
@@ -75,7 +60,7 @@ def sweep(
     launcher: Launcher | None,
     arguments: list[str],
 ) -> list[Sequence[Any]]:
-    """Run a study, and end the program unless it found a front.
+    """Run a study, or go on with it, and end the program unless it found a front.
 
     Args:
         raw: The fields of `hydra.sweeper`.
@@ -94,6 +79,9 @@ def sweep(
     try:
         with Interrupts() as interrupts:
             return _sweep(raw, config, hydra_context, launcher, arguments, interrupts)
+    except StudyUnwritable as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
     except (MemsweepError, HydraException, OmegaConfBaseException) as error:
         print(complaint(error), file=sys.stderr)
         sys.exit(2)
@@ -123,7 +111,8 @@ def _sweep(
         option_parameters=settings.option_parameters == "searched",
     )
     space, judge = build_space(asked, arguments, app, loader, config, seed=settings.seed)
-    study = _study(settings, space, app, config)
+    program = repeating(config, hydra_context, space)
+    study = study_of(settings, space, app, config, _excluded(counts.exclude), program)
     asker = Asker(space, judge, settings.sampler, settings.seed, study)
     listed = asker.legal.listed()
     study = replace(study, n_cells=None if listed is None else len(listed))
@@ -134,23 +123,33 @@ def _sweep(
     if launcher is None:
         print(describe(settings, space, asker, study))
         return []
-    require_no_trials(folder)
     enqueued = [] if settings.enqueue is None else read_trials(settings.enqueue, space, loader)
-    first = [asker.of_cell(baseline, is_baseline=True)]
-    first += [asker.of_cell(cell, None if own is space else own) for cell, own in enqueued]
-    if settings.ladder == "first":
-        first += [asker.of_cell(cell) for cell in alone(space, baseline, asker.is_legal)]
     require_one_way(launcher, settings.n_jobs)
-    prepare = getattr(launcher, "prepare", None)
-    if prepare is not None:
-        prepare(first[0].overrides)
-    book = Book(study, _repeating(config, hydra_context, space))
-    proposals = Proposals(asker, book, first, _ladder(settings, asker, book, baseline), warm_start)
-    return _run(settings, config, hydra_context, launcher, asker, book, proposals, counts.note, interrupts)
+    is_there = folder.path.is_dir()
+    with StudyLock(folder):
+        try:
+            start = start_of(settings, study)
+            settings = settings.with_total(start.study.n_trials)
+            first = [asker.of_cell(baseline, is_baseline=True)]
+            first += [asker.of_cell(cell, None if own is space else own) for cell, own in enqueued]
+            if settings.ladder == "first":
+                first += [asker.of_cell(cell) for cell in alone(space, baseline, asker.is_legal)]
+            prepare = getattr(launcher, "prepare", None)
+            if prepare is not None:
+                prepare(first[0].overrides)
+        except BaseException:
+            _leave_nothing(folder, is_there)
+            raise
+        book = Book(start.study, program)
+        proposals = Proposals(asker, book, first, _ladder(settings, asker, book, baseline), warm_start)
+        return _run(
+            settings, start, config, hydra_context, launcher, asker, book, proposals, counts.note, interrupts
+        )
 
 
 def _run(
     settings: SweepSettings,
+    start: Start,
     config: DictConfig,
     hydra_context: HydraContext,
     launcher: Launcher,
@@ -161,36 +160,47 @@ def _run(
     interrupts: Interrupts,
 ) -> list[Sequence[Any]]:
     folder = settings.folder
-    folder.path.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(config, folder.path / "multirun.yaml")
-    files = StudyFiles(folder)
-    files.write(book)
-    mirror = Mirror(settings.storage, book.study, has_repeats=settings.has_repeats)
+    progress = Progress(settings.progress, settings.n_trials)
+    with writing(folder.path):
+        OmegaConf.save(config, folder.path / "multirun.yaml")
+        book.study.write(folder)
+    mirror = Mirror(
+        settings.storage,
+        book.study,
+        own=folder.path,
+        notice=progress.note,
+    )
     tracking = OmegaConf.select(config, "tracking")
     publisher = Publisher(folder, dict(tracking) if OmegaConf.is_dict(tracking) else {})
-    progress = Progress(settings.progress, settings.n_trials)
-    for line in opening(settings, asker, book.study, mirror, note):
+    for line in (*opening(settings, asker, book.study, note), *start.texts):
         progress.note(line)
     if hasattr(launcher, "on_phase"):
         launcher.on_phase = progress.phase
+
+    def compose(overrides: Sequence[str]) -> DictConfig:
+        return hydra_context.config_loader.load_sweep_config(config, list(overrides))
+
     run = StudyRun(
         settings=settings,
+        start=start,
         asker=asker,
         book=book,
         launcher=launcher,
-        files=files,
+        files=StudyFiles(folder),
         mirror=mirror,
         publisher=publisher,
         progress=progress,
         proposals=proposals,
         interrupts=interrupts,
-        folder_of_number=lambda number: trial_folder(config, number),
-        validate=lambda overrides: _compose(hydra_context, config, overrides),
+        folder_of=lambda number, overrides: trial_folder(config, number, overrides, compose),
+        validate=compose,
     )
     code = run.run()
     progress.note(f"ended: {book.study.ended}")
-    places: list[tuple[str, Path | str]] = [("study", folder.path)]
-    places += [(f"trials in Optuna's dashboard{mirror.note}", mirror.command)] if mirror.command else []
+    if code == 130:
+        progress.note("the same command goes on with it")
+    dashboard = ("trials in Optuna's dashboard", f"memsweep dashboard {folder.path}")
+    places: list[tuple[str, Path | str]] = [("study", folder.path), dashboard]
     publisher.end(book, code, places)
     if code == 1:
         for name, miss in book.misses().items():
@@ -211,36 +221,11 @@ def _ladder(settings: SweepSettings, asker: Asker, book: Book, baseline: Cell) -
     return Ladder(asker, book, baseline, int(settings.n_trials * settings.ladder_share))
 
 
-def _study(settings: SweepSettings, space: Space, app: App, config: DictConfig) -> Study:
-    """Return what the study sets out to do."""
-    parameters: dict[str, Any] = {}
-    for parameter in space.parameters:
-        distribution = parameter.distribution
-        bounds = {key: getattr(distribution, key, None) for key in ("low", "high", "log")}
-        shown: dict[str, Any] = {"values": list(parameter.labels)} if parameter.labels else bounds
-        if parameter.conditions:
-            shown["only_with"] = [condition.text for condition in parameter.conditions]
-        parameters[parameter.name] = shown
-    searched = {parameter.key for parameter in space.parameters}
-    choices = config.hydra.runtime.choices
-    context = {
-        group: str(choices[group])
-        for group in _CONTEXT
-        if choices.get(group) is not None and group not in searched
-    }
-    return Study(
-        name=settings.study_name,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=shlex.join(["python", program(), *sys.argv[1:]]),
-        objectives=settings.objectives,
-        constraints=settings.constraints,
-        parameters=parameters,
-        fixed=space.fixed,
-        sampler={**settings.sampler, "seed": settings.sampler.get("seed") or settings.seed},
-        n_trials=settings.n_trials,
-        context=context if app.techniques else {},
-        versions={"python": platform.python_version(), **_versions()},
-    )
+def _leave_nothing(folder: StudyFolder, was_there: bool) -> None:
+    """Remove the folder of a study that did not come about."""
+    if not was_there:
+        folder.lock.unlink(missing_ok=True)
+        folder.path.rmdir()
 
 
 def _measure(config: DictConfig) -> dict[str, Any]:
@@ -250,39 +235,13 @@ def _measure(config: DictConfig) -> dict[str, Any]:
     return {key: OmegaConf.select(config, f"measure.{key}") for key in ("repeats", "front_repeats")}
 
 
-def program() -> str:
-    """Return the script that runs, as short as it can be typed from here."""
-    path = Path(sys.argv[0]).absolute()
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
-
-
-def _repeating(config: DictConfig, hydra_context: HydraContext, space: Space) -> str:
-    """Return what to type after `python` before a trial's overrides, to run it alone.
-
-    A file that the trial names may choose another sweeper, installed or not, and ask for a sweep by itself.
-    """
-    # Unresolved: what is typed may refer to what only a trial has, as ${hydra.job.num}.
-    by_hand: Any = OmegaConf.to_container(config.hydra.overrides, resolve=False)
-    words = [text for text in by_hand["hydra"] if text.startswith("hydra/sweeper=")]
-    typed = OverridesParser.create().parse_overrides(by_hand["task"])
-    presets = [str(one.input_line) for one in typed if not one.is_sweep_override()]
-    if (words or presets) and not space.techniques:  # an app of ours has no such files, and composes slowly
-        alone = hydra_context.config_loader.load_configuration(
-            config.hydra.job.config_name, [*presets, *words], RunMode.RUN
+def _excluded(exclude: Any) -> list[str]:
+    """Return what is excluded in words; why does not enter."""
+    nodes = exclude if isinstance(exclude, list) else []
+    return [
+        " with ".join(
+            f"{key}={json.dumps(value, default=str)}" for key, value in node.items() if key != "because"
         )
-        words += ["hydra.mode=RUN"] if alone.hydra.mode is RunMode.MULTIRUN else []
-    return shlex.join([program(), *words])
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _compose(hydra_context: HydraContext, config: DictConfig, overrides: Sequence[str]) -> None:
-    hydra_context.config_loader.load_sweep_config(config, list(overrides))
+        for node in nodes
+        if isinstance(node, Mapping)
+    ]

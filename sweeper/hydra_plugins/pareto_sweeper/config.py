@@ -62,6 +62,9 @@ class ParetoSweeperConf:
         warm_start: An earlier study (its name where it is beside this one, else its folder) whose trials
             teach the sampler and whose front is measured again first, where data, machine and versions agree.
         dry_run: Say what would run and what is refused, and run nothing.
+        resume: `auto` continues the study where its folder holds trials (where no study_name is typed, the
+            one that the same command began and did not end), `require` refuses to begin, `never` to continue.
+        extra_trials: So many beyond what the study was to have; n_trials is what it is to have in all.
         seed: Of the sampler; its own `seed`, where given, comes first.
         progress: `auto` (live on a terminal), `live`, `plain` or `off`.
         search_space: The old form of `params`, {type: float, low: 0, high: 1}, as old files have it.
@@ -98,6 +101,8 @@ class ParetoSweeperConf:
     enqueue: str | None = None
     warm_start: str | None = None
     dry_run: bool = False
+    resume: str = "auto"
+    extra_trials: int = 0
     seed: int = 0
     progress: str = "auto"
     search_space: Any = None

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
@@ -45,3 +46,10 @@ class ParetoSweeper(Sweeper):
         assert self.config is not None
         assert self.hydra_context is not None
         return sweep(self.settings, self.config, self.hydra_context, self.launcher, arguments)
+
+    @staticmethod
+    def cells(config: DictConfig, loader: ConfigLoader, arguments: list[str], limit: int) -> dict[str, Any]:
+        """Return what a sweep with `config` would search, and what is refused: see `_listed.py`."""
+        from ._listed import listed_cells
+
+        return listed_cells(config, loader, arguments, limit)

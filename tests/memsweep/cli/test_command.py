@@ -19,6 +19,8 @@ def test_report_makes_the_page_anew_and_prints_the_front(
 
     assert main(["report", str(folder.path)]) == 0
     assert folder.report.exists()
+    assert folder.report_markdown.exists()
+    assert (folder.pictures / "front.svg").exists()
     assert "Pareto front of example: 5 trials" in capsys.readouterr().out
 
 

@@ -124,6 +124,11 @@ class StructuredSampler(BaseSampler):
         self._rng = np.random.default_rng()
         self._independent.reseed_rng()
 
+    def reseed(self, seed: int) -> None:
+        """Draw from a seed from now on."""
+        self._rng = np.random.default_rng(seed)
+        self._independent = RandomSampler(seed=seed)
+
     def _chosen(self, history: History, rows: Rows, cells: Encoded) -> int:
         if not history.number.size:
             return int(self._rng.integers(len(rows)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,31 @@ from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialRecord, TrialResult
 from synthetic import study_of, trials_of_every_kind
+
+pytest_plugins = ["side_by_side"]
+
+_PROVEN: Counter[str] = Counter()
+"""Pairs of option and trainer, by what tests of any process have proven of them."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    one = "of contract/, try each option, refusal and rule in one trainer instead of in all"
+    parser.addoption("--sample", action="store_true", default=False, help=one)
+    parser.addoption("--no-sample", action="store_false", dest="sample", help="undo --sample")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call":
+        _PROVEN.update(str(what) for name, what in report.user_properties if name == "proven")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _PROVEN:
+        terminalreporter.write_line(
+            f"support matrix: {_PROVEN.total()} pairs of option and trainer: "
+            f"{_PROVEN['work']} proven to work, {_PROVEN['refused']} proven refused, "
+            f"{_PROVEN['unverifiable']} unverifiable on this machine"
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -151,6 +151,7 @@ def test_a_missing_install_is_told_with_what_to_type(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.alone
 def test_help_is_a_page_that_lists_every_technique(tmp_path: Path) -> None:
     began = time.monotonic()
     done = train(tmp_path, "--help")

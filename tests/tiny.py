@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,8 @@ def tiny_config(
 
 def share_cache(factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Path:
     """Let all tests that are run together use one cache folder, which starts empty."""
-    folder = factory.getbasetemp() / "memsweep-cache"
+    own = factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # a folder a process, and one around
+    folder = shared / "memsweep-cache"
     patch.setenv("MEMSWEEP_CACHE", str(folder))
     return folder

@@ -2,81 +2,55 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from seen import walk_config
-from walk import Walk, alone, installed_catalogue
+from sample import sampled
+from walk import Walk, installed_catalogue, silent_on_one_thread
 
-from memsweep.machine import n_cores
-from memsweep.model.folder import model_place
-from tiny import DATA, share_cache
-
-MANY = 40
-"""Choices from which on it pays to start processes: each imports for some ten seconds."""
-
-_TALLY: Counter[str] = Counter()
+from side_by_side import place
+from tiny import share_cache
 
 
 @pytest.fixture(scope="session")
-def tally() -> Counter[str]:
-    """What was proven, by kind."""
-    return _TALLY
-
-
-@pytest.fixture(scope="session")
-def walk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
-    """Runs choices on tiny models, each once, on all cores."""
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    """Runs choices on tiny models, each once."""
     n_threads = torch.get_num_threads()
-    alone()
+    silent_on_one_thread()
     with pytest.MonkeyPatch.context() as patch:
         share_cache(tmp_path_factory, patch)
-        walk = Walk(installed_catalogue(), tmp_path_factory.mktemp("walk"))
-        wanted = [pair for item in request.session.items for pair in _asked_by(item, walk)]
-        if len(wanted) < MANY:
-            yield walk
-        else:
-            for trainer in DATA:  # made once, before processes could make them at the same time
-                model_place(walk_config(trainer, walk.folder).model)
-            model_place(walk_config("sft", walk.folder, n_layers=1).model)
-            # Not forked: a process whose parent has computed gradients cannot compute any.
-            spawn = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(max(1, n_cores()), mp_context=spawn, initializer=alone)
-            walk.begin(pool, wanted)
-            yield walk
-            pool.shutdown(cancel_futures=True)
+        yield Walk(installed_catalogue(), tmp_path_factory.mktemp("walk"))
     torch.set_num_threads(n_threads)
 
 
-def _asked_by(item: pytest.Item, walk: Walk) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the choices that a test will ask for, as far as its parameters tell."""
-    if item.path.parent != Path(__file__).parent:
-        return []
-    parameters = getattr(item, "callspec", None)
-    given = parameters.params if parameters else {}
-    if "cell" in given and item.path.name == "test_matrix.py":
-        cell = given["cell"]
-        if cell.word in ("needs", "unverified"):
-            return []
-        partner = walk.partner(cell)
-        return [(cell.trainer, {**partner, cell.technique: cell.name}), (cell.trainer, partner)]
-    if "breach" in given:
-        return [(given["breach"].trainer, given["breach"].choice)]
-    if "choice" in given:
-        return [(given["trainer"], given["choice"])]
-    return []
+@pytest.fixture
+def proven(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """A function that says what has been proven of a pair; the process that prints the summary counts it."""
+    return lambda what: record_property("proven", what)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _TALLY:
-        n_all = sum(_TALLY.values())
-        terminalreporter.write_line(
-            f"support matrix: {n_all} pairs of option and trainer: {_TALLY['work']} proven to work, "
-            f"{_TALLY['refused']} proven refused, {_TALLY['unverifiable']} unverifiable on this machine"
-        )
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("sample"):
+        return
+    cases = {item: case for item in items if place(item).startswith("contract/") and (case := _case(item))}
+    kept = sampled(list(cases.values()))
+    dropped = {item for number, item in enumerate(cases) if number not in kept}
+    config.hook.pytest_deselected(items=list(dropped))
+    items[:] = [item for item in items if item not in dropped]
+
+
+def _case(item: pytest.Item) -> tuple[tuple[str, ...], str] | None:
+    """Return what a test of the walk is about, and its trainer; None of a test of something else."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    name = item.originalname  # type: ignore[attr-defined]
+    match parameters:
+        case {"cell": cell, "equal": equal}:
+            return (name, cell.option, equal.option), cell.trainer
+        case {"cell": cell}:
+            return (name, cell.option), cell.trainer
+        case {"breach": breach}:
+            return (name, breach.option.label, breach.rule.because), breach.trainer
+        case {"draw": draw}:
+            return (name, draw.trainer, str(draw.number // 3)), draw.trainer
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 from walk import Fate, Walk, refusals
@@ -34,16 +35,36 @@ def drawn(trainer: str, catalogue: Catalogue, number: int) -> Mapping[str, str]:
             return dict(sorted(chosen.items()))
 
 
-CHOICES = [
-    pytest.param(trainer, choice, id=f"{trainer} " + " ".join(f"{t}={o}" for t, o in choice.items()))
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A legal choice of several options.
+
+    Attributes:
+        trainer: In which trainer.
+        number: What it was drawn with.
+        choice: Technique to option.
+    """
+
+    trainer: str
+    number: int
+    choice: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """In words, for a test's name."""
+        return f"{self.trainer} " + " ".join(f"{key}={value}" for key, value in self.choice.items())
+
+
+DRAWS = [
+    Draw(trainer, number, drawn(trainer, CATALOGUE, number))
     for trainer in CATALOGUE.trainers
-    for choice in (drawn(trainer, CATALOGUE, number) for number in range(N_A_TRAINER))
+    for number in range(N_A_TRAINER)
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("trainer", "choice"), CHOICES)
-def test_a_legal_choice_works(trainer: str, choice: Mapping[str, str], walk: Walk) -> None:
-    result = walk.run(trainer, choice)
+@pytest.mark.parametrize("draw", [pytest.param(draw, id=draw.name) for draw in DRAWS])
+def test_a_legal_choice_works(draw: Draw, walk: Walk) -> None:
+    result = walk.run(draw.trainer, draw.choice)
 
     assert result.fate is Fate.WORKS or TOO_SMALL in result.message, result.message

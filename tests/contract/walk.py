@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -88,26 +87,13 @@ class Result:
 
 
 class Walk:
-    """Runs choices on the tiny models, each once, and ahead of the asking where there are several cores."""
+    """Runs choices on the tiny models, each once."""
 
     def __init__(self, catalogue: Catalogue, folder: Path) -> None:
         self.catalogue = catalogue
         self.cells = {(cell.option, cell.trainer): cell for cell in cells(catalogue)}
         self.folder = folder
         self._results: dict[str, Result] = {}
-        self._coming: dict[str, Future[Result]] = {}
-
-    def begin(self, pool: Executor, wanted: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Have choices run by a pool of processes; `run` then waits for what it asks for.
-
-        Args:
-            pool: Of processes that import this module.
-            wanted: Trainers and options, in the order in which they will be asked for.
-        """
-        for trainer, options in wanted:
-            key = _key(trainer, options)
-            if key not in self._coming:
-                self._coming[key] = pool.submit(attempt, trainer, dict(options), self.folder)
 
     def run(self, trainer: str, options: Mapping[str, Any], *, again: bool = False) -> Result:
         """Let the libraries do what `options` set, whatever the rules say of it.
@@ -115,14 +101,13 @@ class Walk:
         Args:
             trainer: Its name.
             options: Technique to option; `trainer.arguments.<field>` to a value; a parameter to its value.
-            again: Run it in this process, even if it was run before.
+            again: Run it even if it was run before.
         """
         key = _key(trainer, options)
         if again:
             return attempt(trainer, options, self.folder, self.catalogue)
         if key not in self._results:
-            coming = self._coming.get(key)
-            self._results[key] = coming.result() if coming else self.run(trainer, options, again=True)
+            self._results[key] = self.run(trainer, options, again=True)
         return self._results[key]
 
     def baseline(self, trainer: str, options: Mapping[str, Any]) -> Seen:
@@ -204,8 +189,8 @@ def attempt(
     return Result(Fate.WORKS, "", seen)
 
 
-def alone() -> None:
-    """Make this process one that walks: one thread, and silent."""
+def silent_on_one_thread() -> None:
+    """Make this process one that walks."""
     torch.set_num_threads(1)  # tiny matrices: more threads only wait for each other
     datasets.disable_progress_bars()
     transformers.utils.logging.disable_progress_bar()

@@ -146,6 +146,7 @@ def test_a_technique_is_one_folder_of_yaml_and_no_python(sweep: Sweep, tmp_path:
     assert json.loads(folder.study.read_text())["parameters"]["technique/label_smoothing"]
 
 
+@pytest.mark.alone
 def test_a_dominated_set_up_is_cut_short_with_the_memory_that_it_takes(sweep: Sweep, tmp_path: Path) -> None:
     arguments = [
         "trainer=sft",

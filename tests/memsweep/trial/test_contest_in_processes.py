@@ -18,7 +18,7 @@ from memsweep.trial.launch import run_isolated
 from memsweep.units import bytes_text
 from tiny import share_cache, tiny_config
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 Run = Callable[[Rivals | None], TrialRecord]
 OBJECTIVES = {"tokens_per_second": Direction.MAXIMIZE, "peak_memory_bytes": Direction.MINIMIZE}

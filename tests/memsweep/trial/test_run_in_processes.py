@@ -34,6 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         yield run_one
 
 
+@pytest.mark.alone
 def test_windows_add_up_to_the_wall_clock_of_the_measurement(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

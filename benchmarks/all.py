@@ -26,6 +26,7 @@ PROOFS = (
     "ranking_truth",
     "measurement_accuracy",
     "trial_overhead",
+    "diff_time",
     "lengths_memory",
     "report_time",
 )

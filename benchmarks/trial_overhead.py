@@ -2,11 +2,15 @@
 
     python benchmarks/trial_overhead.py            5 trials of each kind, interleaved, then a study of 6
     python benchmarks/trial_overhead.py -n 20 --study 24 model=tiny trainer=dpo
+    python benchmarks/trial_overhead.py --study 0 --processes 2    trials of two processes beside those of one
 
 Warm: the launcher as it is, each trial forked from a template that has imported everything.  Cold: the same
 launcher with start_method=spawn, an interpreter per trial that imports everything.  Both run the same real
 trials in turn, so that what else the machine does hits both.  Then a study runs as `python train.py -m`, with
 Optuna's storage and W&B (offline) on, and its trial folders tell what each turn of its loop took.
+
+With --processes N, trials of N processes on the CPU, which average their gradients, follow trials of one in
+turn: how long is it to the first step, once the template of each is warm?
 """
 
 from __future__ import annotations
@@ -40,8 +44,9 @@ import train  # noqa: E402, from the repository
 from memsweep.record.folder import StudyFolder  # noqa: E402
 from memsweep.record.trial import TrialRecord  # noqa: E402
 
-MOST_ENDS, MOST_OUTSIDE, LEAST_TIMES = 0.3, 0.8, 12
-"""The bars: seconds of begin and end, seconds beside the work in a study, and how often cold takes warm's."""
+MOST_ENDS, MOST_OUTSIDE, LEAST_TIMES, MOST_STARTUPS = 0.3, 0.8, 12, 3
+"""The bars: seconds of begin and end, seconds beside the work in a study, how often cold takes warm's,
+and how often several processes take to their first step what one takes."""
 
 WORK = ("build", "warm_up", "measure")
 SMALL = ("model=tiny", "measure.probe_examples=4", "trainer.batch=2", "tracking=wandb_offline")
@@ -52,6 +57,9 @@ def main() -> int:
     command = parser(__doc__)
     command.add_argument("-n", type=int, default=5, help="trials of each kind")
     command.add_argument("--study", type=int, default=6, help="trials of the study; 0 for none")
+    command.add_argument(
+        "--processes", type=int, default=1, help="of each trial that is held against one of one"
+    )
     command.add_argument("overrides", nargs="*", help=f"of each trial, after {' '.join(SMALL)}")
     asked = command.parse_args()
     bars = Bars()
@@ -82,6 +90,14 @@ def main() -> int:
             times = (cold + outside - warm) / outside
             figure = f"{times:.1f}, at least {LEAST_TIMES}"
             bars.check("the same with storage and W&B in both", held=times >= LEAST_TIMES, figure=figure)
+        if asked.processes > 1:
+            one, several = startups(asked.processes, asked.n, overrides, Path(folder))
+            figure = f"{several:.3f} s against {one:.3f} s: {several / one:.2f}, at most {MOST_STARTUPS}"
+            bars.check(
+                f"to the first step, {asked.processes} processes / 1",
+                held=several <= MOST_STARTUPS * one,
+                figure=figure,
+            )
     return bars.exit_code
 
 
@@ -116,6 +132,24 @@ def run(one: Any, overrides: Sequence[str], number: int) -> dict[str, float]:
         "to_recorded": end,
         "outside": outside,
     }
+
+
+def startups(n_processes: int, n_trials: int, overrides: Sequence[str], folder: Path) -> tuple[float, float]:
+    """Return the median seconds to the first step, of trials of one process and of several, in turn."""
+    sharding = ["technique/sharding=ddp", f"technique.sharding.processes={n_processes}"]
+    kinds = {"one": [], "several": sharding}
+    one = launcher(folder / "processes", "auto")
+    taken: dict[str, list[float]] = {name: [] for name in kinds}
+    for number in range(n_trials + 1):
+        for place, (name, words) in enumerate(kinds.items()):
+            seconds = run(one, [*overrides, "launch=cpu_simulated", *words], 2 * number + place)
+            if number:  # the first of each waits for its template
+                taken[name].append(sum(seconds[part] for part in ("compose", "to_building", "build")))
+    one.close()
+    print(f"{n_trials} trials of {n_processes} processes and of 1, seconds to the first step")
+    for name, found in taken.items():
+        print(f"  {name:50s} {statistics.median(found):7.3f}  {min(found):.3f} to {max(found):.3f}")
+    return statistics.median(taken["one"]), statistics.median(taken["several"])
 
 
 def print_kind(name: str, trials: Sequence[Mapping[str, float]]) -> tuple[float, float]:

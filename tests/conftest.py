@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
 from hydra.version import _UNSPECIFIED_ as UNSPECIFIED
 from hydra.version import VersionBase
 
@@ -41,6 +44,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             f"{_PROVEN['work']} proven to work, {_PROVEN['refused']} proven refused, "
             f"{_PROVEN['unverifiable']} unverifiable on this machine"
         )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_store() -> Iterator[None]:
+    """Let no module inherit what another has made known to Hydra: a `config` of ours is in others' way."""
+    Plugins.instance()  # its scan stores hydra/sweeper=pareto, once a process: it must not be undone
+    store = ConfigStore.instance()
+    before = copy.deepcopy(store.repo)
+    yield
+    store.repo = before
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,7 @@ ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
     "student": set(),
+    "secret": set(),
     "config": {"errors", "technique", "machine"},
     "technique": {"errors", "machine"},
     "machine": set(),
@@ -35,20 +36,31 @@ ARROWS: dict[str, set[str]] = {
     "measure": {"errors", "units", "machine", "student"},
     "data": {"errors", "units", "config", "record"},
     "model": {"errors", "units", "config", "record", "data"},
-    "trainers": {"errors", "units", "config", "technique", "machine", "data", "measure"},
-    "readback": {"config", "machine", "technique", "trainers"},
-    "trial": {*KNOWERS, "measure", "data", "model", "trainers", "readback"},
+    "ranks": {"errors", "record"},
+    "trainers": {"errors", "units", "config", "technique", "machine", "data", "measure", "ranks"},
+    "readback": {"config", "machine", "ranks", "technique", "trainers"},
+    "trial": {*KNOWERS, "measure", "data", "model", "ranks", "trainers", "readback"},
     "findings": {"units", "student", "record", "pareto"},
-    "report": {"errors", "units", "record", "findings"},
-    "tracking": {"errors", "record", "findings", "technique"},
+    "report": {"errors", "units", "record", "findings", "lengths", "technique"},
+    "tracking": {"errors", "record", "findings", "technique", "secret", "units"},
+    "dashboard": {"errors", "units", "record", "findings"},
+    "lengths": {"errors", "config", "technique", "complaint", "data", "model", "trainers"},
     "search": {"errors", "record", "pareto"},
     "study": {"errors", "units", "record", "pareto", "findings", "report", "search", "tracking"},
+    "export": {
+        *("errors", "units", "secret", "machine", "config", "technique", "record", "findings"),
+        *("data", "model", "measure", "ranks", "trainers"),
+    },
     "complaint": set(),
+    "diff": {"complaint", "config", "data", "errors", "machine", "record", "secret", "technique"},
     "entry": {*KNOWERS, "complaint", "model", "trial"},
-    "cli": {*KNOWERS, "findings", "report"},
+    "cli": {
+        *KNOWERS,
+        *("diff", "secret", "dashboard", "export", "lengths", "findings", "report", "tracking", "study"),
+    },
     "__main__": {"cli"},
     "train.py": {"entry", "errors"},
-    "sweeper": {*KNOWERS, "complaint", "model", "report", "search", "study", "trial"},
+    "sweeper": {*KNOWERS, "complaint", "model", "report", "search", "secret", "study", "trial"},
 }
 
 # Of others.  A module named here may import what its package may not.
@@ -56,6 +68,7 @@ OTHERS: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
     "student": set(),
+    "secret": set(),
     "config": {"hydra", "omegaconf"},
     "technique": {"yaml", "packaging"},
     "machine": {"pynvml"},
@@ -64,19 +77,36 @@ OTHERS: dict[str, set[str]] = {
     "measure": {"torch", "transformers", "pynvml"},
     "data": {"datasets", "pyarrow"},
     "model": {"torch", "transformers", "tokenizers"},
+    "ranks": set(),
+    "ranks/launched.py": {"accelerate", "yaml"},
+    "ranks/simulated.py": {"torch", "transformers", "accelerate"},
     "trainers": {"torch", "transformers", "trl", "peft", "datasets"},
     "readback": {"torch", "transformers", "peft", "accelerate"},
     "trial": {"torch", "transformers", "datasets", "cloudpickle", "yaml"},
     "findings": {"numpy"},
     "report": {"rich"},
     "tracking": set(),
-    "tracking/process.py": {"wandb"},
+    "tracking/runs.py": {"wandb"},
+    "tracking/plots.py": {"plotly"},
+    "tracking/wandb_report.py": {"wandb_workspaces"},
     "report/html.py": {"plotly"},
+    "report/pictures.py": {"matplotlib"},
+    "dashboard": {"optuna"},
+    "dashboard/exhibit.py": {"optuna", "optuna_dashboard", "plotly"},
+    "dashboard/site.py": {"optuna_dashboard"},
+    "lengths": {"numpy"},
+    "lengths/whose.py": {"hydra", "omegaconf", "transformers"},
+    "lengths/drawing.py": {"matplotlib"},
+    "lengths/progress.py": {"rich"},
+    "lengths/tokenized.py": {"trl"},
     "search": {"optuna", "numpy", "scipy"},
     "search/grammar.py": {"hydra"},
-    "search/mirror.py": {"sqlalchemy"},
+    "search/storage.py": {"sqlalchemy"},
     "study": {"numpy", "rich", "yaml"},
+    "export": {"yaml", "transformers", "peft", "trl"},
     "complaint": {"hydra", "omegaconf"},
+    "diff": {"rich"},
+    "diff/compose.py": {"hydra", "omegaconf"},
     "entry": {"hydra", "omegaconf"},
     "cli": set(),
     "__main__": set(),
@@ -154,7 +184,7 @@ def test_only_one_module_imports_wandb() -> None:
         name_of(file) for _, file in sources() if "wandb" in {n.split(".")[0] for n in imports(file)}
     ]
 
-    assert importers == ["src/memsweep/tracking/process.py"]
+    assert importers == ["src/memsweep/tracking/runs.py"]
 
 
 def test_modules_stay_short() -> None:
@@ -189,6 +219,8 @@ def test_no_technique_is_known_by_name() -> None:
             "trial",
             "report",
             "findings",
+            "diff",
+            "export",
             "tracking",
             "record",
             "pareto",
@@ -217,6 +249,7 @@ def test_no_technique_is_known_by_name() -> None:
 @pytest.mark.parametrize(
     "module",
     [
+        "memsweep.report.files",
         "memsweep.report.html",
         "memsweep.report.text",
         "memsweep.tracking.log",
@@ -227,13 +260,16 @@ def test_no_technique_is_known_by_name() -> None:
         "memsweep.config.schema",
         "memsweep.config.store",
         "memsweep.model.path",
+        "memsweep.diff.compare",
         "memsweep.cli.command",
+        "memsweep.dashboard.server",
+        "memsweep.lengths.table",
     ],
 )
 def test_what_needs_no_torch_imports_none(module: str) -> None:
     script = (
-        f"import {module}, sys; "
-        "print([m for m in ('torch', 'transformers', 'trl', 'wandb', 'plotly') if m in sys.modules])"
+        f"import {module}, sys; heavy = ('torch', 'transformers', 'trl', 'wandb', 'plotly', 'matplotlib'); "
+        "print([name for name in heavy if name in sys.modules])"
     )
 
     found = subprocess.run(

@@ -138,7 +138,12 @@ def _require_legal(config: TrialConfig, techniques: Catalogue, folder: TrialFold
     """
     trainer = config.trainer
     here = circumstances_here(
-        trainer.name, config.launch.device, techniques, config.numbers, trainer.arguments
+        trainer.name,
+        config.launch.device,
+        techniques,
+        config.numbers,
+        trainer.arguments,
+        simulates_devices=config.launch.simulates_devices,
     )
     broken = violations(config.technique, here, techniques)
     broken += doubly_set(config.technique, trainer.name, trainer.arguments, techniques)

@@ -55,6 +55,17 @@ def compute_capability() -> float | None:
     return min(_capabilities(), default=None)
 
 
+def n_devices() -> int:
+    """Return how many of the driver's devices a trial would see."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    n_devices = len(_capabilities())
+    if visible is None:
+        return n_devices
+    named = [name.strip() for name in visible.split(",")]
+    shown = next((place for place, name in enumerate(named) if name in ("", "-1")), len(named))
+    return min(n_devices, shown) if n_devices else 0
+
+
 def package_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the installed ones of `names`, each with its version."""
     found = {}

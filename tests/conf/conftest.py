@@ -50,6 +50,7 @@ def ideal() -> Callable[[str], Circumstances]:
             versions=versions,
             numbers={"batch": 8},
             compute_capability=9.0,
+            several_devices=True,
             several_processes=True,
         )
 

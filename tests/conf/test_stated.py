@@ -58,6 +58,25 @@ RULES: Table = (
     ("excludes adapter chosen with transformers>=5.18", "checkpointing=selective"),
     ("requires sharding=zero3", "ds3_gather=disabled"),
     ("requires vllm=baseline", "ds3_gather=disabled"),
+    ("requires precision=fp32; or bf16=emulated, precision=baseline in kto", "sharding=fsdp2"),
+    ("excludes quantization=fp4, nf4 or nf4_double", "sharding=fsdp2"),
+    ("excludes quantization=int8", "sharding=fsdp2"),
+    ("excludes optimizer=adamw_8bit or paged_adamw_8bit", "sharding=fsdp2"),
+    ("excludes optimizer=adafactor", "sharding=fsdp2"),
+    ("excludes precision=bf16_weights, adapter=baseline", "sharding=fsdp2"),
+    (
+        "excludes adapter=prefix_tuning or vera, precision=bf16_mixed or bf16_weights; or "
+        "adapter=prefix_tuning or vera, precision=baseline, bf16=native",
+        "sharding=fsdp2",
+    ),
+    ("excludes precision=bf16_mixed", "sharding=zero2|zero3"),
+    ("excludes adapter=ln_tuning or loha", "sharding=zero3"),
+    ("excludes compile chosen", "sharding=zero3"),
+    (
+        "excludes reference=precomputed, precision=bf16_mixed or bf16_weights; or "
+        "reference=precomputed, precision=baseline, bf16=native",
+        "sharding=zero2|zero3",
+    ),
     ("requires measure.evaluation_examples at least 1", "evaluation_packing=disabled|enabled"),
     ("requires packing chosen", "evaluation_packing=enabled"),
     ("requires checkpointing=disabled in online_dpo", "generation_cache=offloaded|quantized|static"),
@@ -93,7 +112,7 @@ CHANGES: Table = (
         "numerics",
         "generation_cache=quantized optimizer=adafactor|adamw_8bit|paged_adamw_8bit|sgd "
         "precision=bf16_mixed|bf16_weights|fp32 quantization=fp4|int8|nf4|nf4_double reference=sync "
-        "vllm=colocate|colocate_sleep|server",
+        "sharding=fsdp2|zero2|zero3 vllm=colocate|colocate_sleep|server",
     ),
     ("batch", "generations=count packing=bfd"),
     ("batch data", "packing=bfd_split|wrapped"),
@@ -120,7 +139,6 @@ PARAMETERS: Table = (
     ("steps 1 in 1..", "reference=sync"),
     ("mixup 0.6 in 0..1", "reference=sync"),
     ("processes 2 in 2..", "sharding=ddp|fsdp2|zero2|zero3"),
-    ("nodes 1 in 1..", "sharding=ddp|fsdp2|zero2|zero3"),
     ("max_length 512 in 16..", "truncation=max_length"),
     ("memory_share 0.3 in 0.05..0.95", "vllm=colocate|colocate_sleep"),
 )

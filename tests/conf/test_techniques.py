@@ -212,7 +212,7 @@ def test_a_declared_equality_has_the_same_hash(catalogue: Catalogue) -> None:
         ("sft", {"optimizer": "paged_adamw_8bit"}, "needs device=cuda"),
         ("grpo", {"vllm": "colocate_sleep"}, "needs the package vllm"),
         ("grpo", {"ds3_gather": "disabled"}, "needs sharding=zero3"),
-        ("sft", {"sharding": "fsdp2"}, "not offered yet"),
+        ("sft", {"sharding": "fsdp2"}, "launch=cpu_simulated"),
         ("kto", {"activation_offloading": "enabled"}, "needs device=cuda"),
         ("grpo", {"truncation": "max_length"}, "trainer.completion_tokens"),
         ("online_dpo", {"pad_to_multiple_of": "multiple"}, "has no such field"),

@@ -71,6 +71,7 @@ def can_be_tried(option: Option, rule: Rule) -> bool:
     versions = package_versions([*packages, *rule.versions])
     return (
         option.needs.device == "any"
+        and not option.needs.several_devices
         and all(name in versions for name in packages)
         and all(SpecifierSet(bounds).contains(versions[name]) for name, bounds in rule.versions.items())
     )
@@ -108,7 +109,7 @@ def _values(option: Option, trainer: str, catalogue: Catalogue) -> dict[str, lis
             values[technique] = [
                 o.name
                 for o in known
-                if o.name != BASELINE and o.needs.device == "any" and not o.needs.several_processes
+                if o.name != BASELINE and o.needs.device == "any" and not o.needs.several_devices
             ]
     return values
 

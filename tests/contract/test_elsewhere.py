@@ -16,6 +16,7 @@ from typing import Any
 import elsewhere
 import pytest
 import torch
+from accelerate.utils import DistributedType
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from seen import N_LAYERS, N_STEPS, built_trainer, walk_config, watch
@@ -30,6 +31,7 @@ from walk import Fate, Walk
 
 from memsweep.machine import ALLOCATOR_VARIABLES as ALLOCATOR
 from memsweep.machine import Device, package_versions
+from memsweep.ranks.plan import plan_of
 from memsweep.technique.catalogue import conf_folder, read_catalogue
 from memsweep.technique.compatibility import Circumstances, violations
 from memsweep.technique.option import Option
@@ -42,7 +44,9 @@ from memsweep.trial.environment import trial_environment
 from tiny import tiny_config
 
 CATALOGUE = read_catalogue(conf_folder())
-CELLS = [cell for cell in support(CATALOGUE, asked=Device.CPU) if cell.word in ("needs", "unverified")]
+CELLS = [
+    cell for cell in support(CATALOGUE, asked=Device.CPU) if cell.word in ("needs", "simulated", "unverified")
+]
 OPTIONS = [option for technique in CATALOGUE.techniques.values() for option in technique.options.values()]
 AWAY = [option for option in OPTIONS if option.label in {cell.option for cell in CELLS}]
 GENERATORS = ("grpo", "rloo", "online_dpo")
@@ -147,7 +151,7 @@ def test_the_arguments_are_taken_as_they_are_where_there_is_a_device(cell: Cell,
         wanted = resolved(request.settings.trainer, recipe.config_class)
         assert {name: getattr(arguments, name) for name in wanted} == wanted
         assert wanted.items() <= asked.items()
-        assert (arguments.use_cpu, arguments.bf16) == (False, True)
+        assert (arguments.use_cpu, arguments.bf16) == (False, "precision" not in chosen)
 
 
 @pytest.mark.parametrize("option", LOADED)
@@ -304,23 +308,23 @@ def test_an_engine_that_sleeps_reads_of_expandable_segments_under_the_only_name_
 
 
 @pytest.mark.parametrize("option", LAUNCHED)
-def test_a_launch_is_of_a_known_kind_with_at_least_two_processes(option: Option) -> None:
+def test_a_launch_is_of_a_kind_that_accelerate_knows_with_at_least_two_processes(option: Option) -> None:
     for settings in differences_of(option):
-        launch = dict(settings.launch)
-        assert launch.pop("sharding") == option.name
-        assert launch.keys() == {"processes", "nodes"}
-        assert all(type(n) is int and n >= 1 for n in launch.values())
-        assert launch["processes"] * launch["nodes"] >= 2
-    assert option.name in {"ddp", "fsdp2", "zero2", "zero3"}
-    assert option.needs.several_processes
-    packages = [Requirement(text).name for text in option.needs.packages]
-    assert packages == (["deepspeed"] if option.name.startswith("zero") else [])
+        plan = plan_of(settings.launch)
+        assert plan is not None
+        assert plan.n_processes >= 2
+        assert plan.distributed_type in list(DistributedType)
+        packages = [Requirement(text).name for text in option.needs.packages]
+        assert packages == (["deepspeed"] if plan.deepspeed_config else [])
+    assert option.needs.several_devices
 
 
-def test_what_needs_a_device_or_several_processes_is_known_from_its_source_only() -> None:
+def test_what_this_machine_does_not_have_is_not_said_to_be_seen() -> None:
     unseen = [o for o in OPTIONS if o.needs.device == "cuda" or o.needs.several_processes]
+    shared = [o for o in OPTIONS if o.needs.several_devices]
 
     assert [o.label for o in unseen if o.needs.verified != "source"] == []
+    assert [o.label for o in shared if o.needs.verified != "simulated"] == []
     assert [o.label for o in OPTIONS if o.needs.verified == "hardware"] == []
 
 

@@ -6,7 +6,14 @@ import pickle
 import pytest
 
 from memsweep import errors
-from memsweep.errors import ConfigError, IncompatibleTechniques, MemsweepError, ProcessEnded, TrialError
+from memsweep.errors import (
+    ConfigError,
+    IncompatibleTechniques,
+    MemsweepError,
+    ProcessEnded,
+    StudyUnwritable,
+    TrialError,
+)
 
 
 def test_all_broken_rules_are_told_at_once() -> None:
@@ -40,7 +47,7 @@ def test_every_error_is_in_the_drawing() -> None:
     assert [name for name in defined if name not in errors.__doc__] == []
 
 
-def test_every_error_is_one_of_the_users_or_one_of_a_trial() -> None:
+def test_every_error_is_the_users_or_a_trials_or_the_disks() -> None:
     kinds = [
         kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, MemsweepError)
     ]
@@ -48,5 +55,5 @@ def test_every_error_is_one_of_the_users_or_one_of_a_trial() -> None:
     assert [
         kind
         for kind in kinds
-        if kind is not MemsweepError and not issubclass(kind, (ConfigError, TrialError))
+        if kind is not MemsweepError and not issubclass(kind, (ConfigError, TrialError, StudyUnwritable))
     ] == []

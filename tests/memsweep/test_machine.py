@@ -38,6 +38,20 @@ def test_a_device_of_the_driver_is_taken_unless_it_is_hidden(monkeypatch: pytest
     assert machine.device()[0] is Device.CPU
 
 
+@pytest.mark.parametrize(
+    ("visible", "n_devices"), [(None, 3), ("", 0), ("-1", 0), ("0,1", 2), ("2,-1,0", 1), ("0,1,2,3,4", 3)]
+)
+def test_devices_are_those_of_the_driver_that_are_not_hidden(
+    visible: str | None, n_devices: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_capabilities", lambda: [8.0, 9.0, 9.0])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+    assert machine.n_devices() == n_devices
+
+
 def test_the_least_capable_device_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     with_torch(monkeypatch, "2.13.0", 9.0, 7.5)
     assert machine.compute_capability() == 7.5

@@ -72,7 +72,12 @@ def damage_storage(folder: StudyFolder, how: str) -> None:
 DAMAGES = ["deleted", "torn", "garbage", "empty", "other trials"]
 
 
-@pytest.mark.parametrize("how", DAMAGES)
+def mostly_slow(first: str, *others: str) -> list[Any]:
+    """Return parameters of which only the first is quick."""
+    return [first, *(pytest.param(name, marks=pytest.mark.slow) for name in others)]
+
+
+@pytest.mark.parametrize("how", mostly_slow("torn", *(name for name in DAMAGES if name != "torn")))
 def test_a_storage_that_is_damaged_is_made_anew_from_the_folders(
     study: Callable[..., Outcome], caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
@@ -101,7 +106,7 @@ def test_rebuilding_makes_the_storage_anew_too(
     assert stored(first.folder, name) == list(range(8))
 
 
-@pytest.mark.parametrize("how", ["deleted", "torn", "another", "garbage"])
+@pytest.mark.parametrize("how", mostly_slow("another", "deleted", "torn", "garbage"))
 def test_results_that_are_damaged_are_made_anew_from_the_folders(
     study: Callable[..., Outcome], caplog: pytest.LogCaptureFixture, how: str
 ) -> None:

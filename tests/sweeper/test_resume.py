@@ -248,7 +248,7 @@ def test_another_space_is_refused_key_by_key_with_the_ways_out(run_sweep: Run) -
     "wider",
     [
         pytest.param(["x=range(0,9)", "y=range(0,7)"], id="more values"),
-        pytest.param([*SPACE, "z=1,2"], id="one more key"),
+        pytest.param([*SPACE, "z=1,2"], id="one more key", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("sampler", ["structured", *SLOW_SAMPLERS])

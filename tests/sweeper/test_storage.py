@@ -36,7 +36,8 @@ def stored(outcome: Outcome) -> optuna.Study:
 
 def test_optunas_best_trials_are_our_front(run_sweep: Run) -> None:
     arguments = ["x=range(0,8)", "y=range(0,8)"]
-    outcome = run_sweep(arguments, task, config=PLAIN, n_trials=40, storage="auto", **TWO, **CONSTRAINED)
+    settings = {"n_trials": 40, "sampler": "random", "storage": "auto", **TWO, **CONSTRAINED}
+    outcome = run_sweep(arguments, task, config=PLAIN, **settings)
     best = {trial.user_attrs["number"] for trial in stored(outcome).best_trials}
 
     assert best == {result.number for result in outcome.results if result.on_front}

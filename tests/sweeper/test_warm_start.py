@@ -28,8 +28,9 @@ def measure(_: int, given: Mapping[str, Any]) -> dict[str, float]:
 
 
 def earlier(run_sweep: Run, tmp_path: Path, n_trials: int = 40, **settings: Any) -> Outcome:
-    """Run a study and put it aside as `earlier`."""
-    outcome = run_sweep(SPACE, measure, config=CONFIG, n_trials=n_trials, **{**TWO, **settings})
+    """Run a study and put it aside as `earlier`; how its trials were chosen is all the same."""
+    given = {"sampler": "random", **TWO, **settings}
+    outcome = run_sweep(SPACE, measure, config=CONFIG, n_trials=n_trials, **given)
     (tmp_path / "study").rename(tmp_path / "earlier")
     outcome.folder = type(outcome.folder)(tmp_path / "earlier")
     return outcome

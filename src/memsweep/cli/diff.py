@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memsweep.cli.subcommand import Subparsers
     from memsweep.diff.review import Review
 
-DIFFERENT, INTERRUPTED = 1, 130
+DIFFERENT, BROKEN, INTERRUPTED = 1, 1, 130
 
 _DESCRIPTION = """\
 Compose every preset (conf/config.yaml alone, and each of conf/experiment) on two sides, and say what is
@@ -33,6 +33,10 @@ A and B are each one of
   conf/experiment/x.yaml   one preset of the working tree; against a ref or another preset
   some/config.yaml         any other config file, as it is
   baseline                 the other side with every technique at its baseline; of a trial, its study's
+
+Exit codes: 1 when a preset that composes at A does not compose at B, whatever was asked; 1 with --exit-code
+when anything differs; 2 for a bad request; 130 interrupted; else 0.  A preset that composes at neither is
+only reported.
 """
 _EXAMPLES = """\
 examples:
@@ -61,7 +65,7 @@ def add_to(commands: Subparsers) -> None:
         "--markdown", action="store_true", help="one comment for a review, of at most 65,536 characters"
     )
     form.add_argument("--json", action="store_true", help="everything, for programs")
-    parser.add_argument("--exit-code", action="store_true", help="end with 1 if something differs")
+    parser.add_argument("--exit-code", action="store_true", help="end with 1 if anything differs")
     parser.add_argument(
         "--resolve", action="store_true", help="show what ${...} stands for, instead of ${...}"
     )
@@ -98,6 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         from memsweep.diff.terminal import print_review
 
         print_review(review)
+    if review.broken:
+        return BROKEN
     return DIFFERENT if arguments.exit_code and review.is_different else 0
 
 

@@ -47,10 +47,12 @@ def run(arguments: argparse.Namespace) -> None:
     chosen = chosen_trial(folder, study, results, int(arguments.trial))
     require_room(arguments.to, is_forced=arguments.force)
 
+    what = f"trial {chosen.result.number} of {study.name}"
+    print(f"Exporting {what} to {arguments.to}; loading torch and TRL takes some 15 s ...", flush=True)
     from memsweep.export.write import export_trial  # imports torch and TRL: about 10 s
 
     done = export_trial(chosen, arguments.to, is_forced=arguments.force)
-    print(f"trial {chosen.result.number}, {chosen.result.label}: {done.folder}")
+    print(f"trial {chosen.result.number}, {chosen.title}: {done.folder}")
     for name, text in {"README.md": "what was measured, what to change", **done.files}.items():
         print(f"  {name:<18} {text}")
     if done.reasons:

@@ -61,14 +61,18 @@ def run(arguments: argparse.Namespace) -> int:
     from memsweep.findings.advice import recommendation_lines, shortfall_lines
     from memsweep.findings.advice_data import recommendation_data, shortfall_data
     from memsweep.findings.find import find
+    from memsweep.findings.peak import peak_text
     from memsweep.findings.recommend import recommend
     from memsweep.findings.shortfall import shortfall
     from memsweep.findings.words import caution
+    from memsweep.report.circumstances import recorded_facts
+    from memsweep.report.parameters import unsearched
 
     wish = _wish(arguments)
     folder = study_folder(arguments.study)
     study, results = read(folder)
     findings = find(results, study)
+    meaning = peak_text(recorded_facts(folder, findings))
     try:
         found = recommend(findings, wish)
     except ValueError as error:
@@ -78,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(json.dumps(shortfall_data(findings, missing), indent=2))
         else:
-            print("\n".join(shortfall_lines(findings, missing)))
+            print("\n".join([*shortfall_lines(findings, missing), *filter(None, [meaning])]))
         return NOTHING_FITS
     number = str(found.result.number)
     words = ["memsweep", "export", arguments.study, number, "--to", f"{study.name}-{number}"]
@@ -86,9 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({**recommendation_data(findings, found), "export": export}, indent=2))
         return 0
-    print("\n".join(recommendation_lines(findings, found)))
-    if caution(study):
-        print(caution(study))
+    said = [*recommendation_lines(findings, found), meaning, caution(study)]
+    print("\n".join(line for line in said if line))
+    if chosen := unsearched(folder, [found.result]):
+        print(f"Its parameters:   {', '.join(chosen)}")
     print(f"Measure it again: {found.result.command}")
     print(f"Train with it:    {export}")
     return 0

@@ -217,8 +217,11 @@ class LaunchConfig:
     Attributes:
         name: What reports call it.
         device: `auto` takes CUDA where there is one.
-        threads: Compute threads of a trial on a CPU; 0 means one per core.
+        threads: Compute threads on a CPU, of each process of a trial; 0 shares out the cores.
         timeout_seconds: A trial that takes longer is ended.
+        stall_seconds: A trial of several processes none of which computes for so long is ended.
+        simulates_devices: Whether processes on a CPU may stand in for devices, one each, so that sharding
+            shards for real where there are none.  Ignored on CUDA.
         environment: Variables that every trial's process gets.
     """
 
@@ -226,6 +229,8 @@ class LaunchConfig:
     device: Device
     threads: int
     timeout_seconds: float
+    stall_seconds: float = 60.0
+    simulates_devices: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -233,6 +238,8 @@ class LaunchConfig:
             raise ConfigError(f"launch.threads must be at least 0, got {self.threads}")
         if self.timeout_seconds <= 0:
             raise ConfigError(f"launch.timeout_seconds must be positive, got {self.timeout_seconds}")
+        if self.stall_seconds <= 0:
+            raise ConfigError(f"launch.stall_seconds must be positive, got {self.stall_seconds}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

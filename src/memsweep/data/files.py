@@ -1,8 +1,8 @@
 """How are a person's own data read?
 
 `dataset=jsonl|parquet|csv dataset.path=...` names a file, or a folder whose files of that kind are read in
-the order of their names; `dataset=hub dataset.name=...` names a repository.  The first `MOST_ROWS` rows are
-read.
+the order of their names; `dataset=hub dataset.name=...` names a repository.  A trial reads the first
+`MOST_ROWS` rows.
 """
 
 from __future__ import annotations
@@ -52,16 +52,24 @@ def read_rows(config: DatasetConfig) -> list[dict[str, Any]]:
     Raises:
         DatasetError: If a file cannot be read as what it is said to be; the message names it.
     """
+    return list(islice(stream_rows(config), MOST_ROWS))
+
+
+def stream_rows(config: DatasetConfig) -> Iterator[dict[str, Any]]:
+    """Yield all rows of the files or of the repository, read as far as they are taken.
+
+    Raises:
+        DatasetError: If a file cannot be read as what it is said to be; the message names it.
+    """
     if config.source is DatasetSource.HUB:
-        return [dict(row) for row in islice(_hub(config), MOST_ROWS)]
+        yield from (dict(row) for row in _hub(config))
+        return
     read = READERS[config.source]
-    rows: list[dict[str, Any]] = []
     for path in data_files(config):
         try:
-            rows.extend(dict(row) for row in islice(read(path), MOST_ROWS - len(rows)))
+            yield from map(dict, read(path))
         except (ValueError, OSError, csv.Error) as error:
             raise DatasetError(f"{path} cannot be read as {config.source}: {error}") from error
-    return rows
 
 
 def _jsonl(path: Path) -> Rows:

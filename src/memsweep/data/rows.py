@@ -56,19 +56,20 @@ def columns_for(kind: DataKind, columns: Iterable[str], where: str) -> tuple[str
     )
 
 
-def checked(rows: Sequence[Mapping[str, Any]], form: Sequence[str], where: str) -> list[Row]:
+def checked(rows: Sequence[Mapping[str, Any]], form: Sequence[str], where: str, first: int = 1) -> list[Row]:
     """Return the rows with the columns of `form` only, those that hold nothing left out.
 
     Args:
         rows: The data.
         form: What `columns_for` returned.
         where: The data, for the message.
+        first: Number of the first row, for the message.
 
     Raises:
         DatasetError: If a value is not what its column must hold; it names the row.
     """
     usable = []
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(rows, start=first):
         kept = {column: row.get(column) for column in form}
         if any(value is None or value in ("", []) for value in kept.values()):
             continue

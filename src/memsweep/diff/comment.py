@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memsweep.diff.difference import Item
+from memsweep.diff.entry import SEAMS
 from memsweep.diff.leaves import Change
 from memsweep.diff.review import Block, Review
 from memsweep.diff.wording import (
     LEGEND,
-    SEAMS,
     SIGNS,
     TITLES,
     headline,

@@ -14,7 +14,7 @@ from memsweep.diff.difference import Item, Section, difference
 from memsweep.diff.entry import Entry
 from memsweep.diff.recorded import entry_of_file, entry_of_trial
 from memsweep.diff.repository import Project
-from memsweep.diff.review import DEFAULT, NewPreset, Review, by_thing, changed_options, grouped
+from memsweep.diff.review import DEFAULT, NewPreset, Review, by_thing, changed_options, grouped, unsearched
 from memsweep.diff.side import File, Side, Tree, Trial
 from memsweep.diff.snapshot import Composing, Job, Snapshot, composing, machine_text, snapshot
 from memsweep.errors import ConfigError
@@ -95,6 +95,8 @@ def review(
         notes=(*((names, text) for text, names in by_thing(notes).items()), *_code_notes(trees, project)),
         machine=machine_text() if trees else "",
         overrides=tuple(map(masked_override, wishes.overrides)),
+        broken=tuple(name for name in both if new[name].error and not old[name].error),
+        unsearched=unsearched(*snapshots),
     )
 
 

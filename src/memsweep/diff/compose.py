@@ -122,13 +122,11 @@ class Presets:
         try:
             cells = getattr(get_class(target), "cells", None)
             if cells is None:
-                return {
-                    "error": f"{target.rpartition('.')[2]} of this version does not tell what it searches"
-                }
-            found: dict[str, Any] = cells(config, self._loader, arguments, self._limit)
+                name = target.rpartition(".")[2]
+                return {"error": f"{name} of this version does not tell what it searches"}
+            return dict(cells(config, self._loader, arguments, self._limit))
         except Exception as error:
             return {"error": told(error, arguments)}
-        return found
 
 
 def training(config: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
@@ -215,6 +213,8 @@ def told(error: BaseException, typed: Sequence[str] = ()) -> str:
         text = complaint(error, typed)
     except Exception:
         text = str(error)
+    if type(error).__module__ == "builtins" and not isinstance(error, ValueError | OSError):  # a bug there
+        return f"its code raised {type(error).__name__}: {text}".splitlines()[0]
     return text or type(error).__name__
 
 

@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from memsweep.diff.cells import search_lines
+from memsweep.diff.consequences import consequences
 from memsweep.diff.entry import TECHNIQUE, Entry
 from memsweep.diff.leaves import Change, compared, json_text
+from memsweep.diff.read_back import in_force_changes
 from memsweep.secret import masked_text
 
 
@@ -95,25 +97,24 @@ def difference(
     items += [Item(section=Section.CONFIG, change=change) for change in changes]
     items += _training(old, new, is_ignored)
     if old.space is not None and new.space is not None:
-        lines = search_lines(old, new)
+        lines = (*search_lines(old, new), *consequences(old, new, is_ignored))
         items += [Item(section=Section.SEARCH, text=line) for line in lines]
     elif (old.space is None) is not (new.space is None) and (old.unsearched or new.unsearched):
         which = names[0] if old.space is None else names[1]
         why = masked_text(old.unsearched or new.unsearched)
-        text = f"what is searched at {which} cannot be told: {why}"
+        text = f"what is searched at {which} could not be had: {why}"
         items.append(Item(section=Section.SEARCH, text=text))
     if old.in_force is not None and new.in_force is not None:
-        found = compared(old.in_force, new.in_force, is_ignored)
-        items += [
-            Item(section=Section.IN_FORCE, change=change) for change in found if _says_something(change)
-        ]
+        found = in_force_changes(old.in_force, new.in_force, (_asked(old), _asked(new)), is_ignored)
+        items += [Item(section=Section.IN_FORCE, change=change) for change in found]
     return tuple(items), tuple(notes)
 
 
-def _says_something(change: Change) -> bool:
-    """Tell whether a fact of a trial is worth a line: no hash of the others, not nothing where none was."""
-    is_nothing = {change.old, change.new} <= {None, "null", "[]", "{}"}
-    return not is_nothing and change.path != "effective_hash"
+def _asked(entry: Entry) -> set[str] | None:
+    """Return the names of the settings that a trial was given; None where they are not known."""
+    if entry.training is None:
+        return None
+    return {path.rpartition(".")[2] for seam in entry.training.values() for path in seam}
 
 
 def _uncomposed(old: Entry, new: Entry, names: tuple[str, str]) -> tuple[tuple[Item, ...], tuple[str, ...]]:
@@ -122,12 +123,18 @@ def _uncomposed(old: Entry, new: Entry, names: tuple[str, str]) -> tuple[tuple[I
     texts = []
     for name, entry in zip(names, (old, new), strict=True):
         texts += [f"does not compose at {name}: {masked_text(entry.error)}"] if entry.error else []
+    if old.error and new.error:
+        return (), tuple(texts)
     return tuple(Item(section=Section.COMPOSES, text=text) for text in texts), ()
 
 
 def _notes(old: Entry, new: Entry, names: tuple[str, str]) -> Iterator[str]:
     if old.unsearched and new.unsearched:
-        yield f"what it searches is not compared: {masked_text(new.unsearched)}"
+        where = [f" at {name}" for name in names]
+        if old.unsearched == new.unsearched:
+            where = [f" at {names[0]} and at {names[1]}"]
+        for text, entry in zip(where, (old, new), strict=False):
+            yield f"what it searches could not be had{text}: {masked_text(entry.unsearched)}"
     for name, entry in zip(names, (old, new), strict=True):
         if entry.untrained:
             yield f"what {name} trains with cannot be told: {masked_text(entry.untrained)}"

@@ -13,6 +13,14 @@ from memsweep.errors import ConfigError
 from memsweep.technique.catalogue import Catalogue
 
 TECHNIQUE = "technique/"
+SEAMS = {
+    "trainer": "TRL argument",
+    "model": "model loading",
+    "adapter": "adapter",
+    "environment": "environment variable",
+    "launch": "launch",
+}
+"""What is said of a seam that a trial is given something at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +94,9 @@ def entry_of_composed(
         owned=_owned(choices, options),
         training=_flat(raw.get("training")),
         untrained=str(raw.get("untrained", "")),
-        space=None if "error" in space or not space else {**space, "defaults": _defaults(facts)},
+        space=None
+        if "error" in space or not space
+        else {**space, "defaults": _defaults(facts), "facts": facts},
         unsearched=str(space.get("error", "")),
     )
 

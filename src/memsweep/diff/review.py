@@ -13,7 +13,7 @@ from memsweep.diff.snapshot import Snapshot
 DEFAULT = "default"
 """What the preset is called that chooses nothing: conf/config.yaml alone."""
 
-_RULES, _TECHNIQUE = "rules", "technique/"
+_RULES = "rules"
 _SAY_NOTHING = ("null", "[]", "{}", "false", '"any"')
 _NO_OPTIONS = ("technique/", "hydra/", "experiment/")
 
@@ -54,13 +54,15 @@ class OptionFile:
         label: `technique/adapter/lora`.
         kind: Whether it is new, gone, or changed.
         changes: What it says otherwise.
-        used_by: The presets that choose or search it.
+        used_by: The presets that are known to choose or search it.
+        unknown: Presets of which nobody knows what they search, so that they may search it too.
     """
 
     label: str
     kind: Kind
     changes: tuple[Change, ...] = ()
     used_by: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,8 @@ class Review:
         notes: What could not be compared, each with the presets that it is about; no difference by itself.
         machine: What the rules were judged for, in words; empty where none were.
         overrides: What was typed for every preset, without secrets.
+        broken: Presets that compose on the first side and not on the second.
+        unsearched: Presets of which one side at least could not tell what it searches.
     """
 
     names: tuple[str, str]
@@ -88,6 +92,8 @@ class Review:
     notes: tuple[tuple[tuple[str, ...], str], ...] = ()
     machine: str = ""
     overrides: tuple[str, ...] = field(default=())
+    broken: tuple[str, ...] = ()
+    unsearched: tuple[str, ...] = ()
 
     @property
     def is_different(self) -> bool:
@@ -115,11 +121,14 @@ class Review:
                 for one in self.new
             ],
             "gone_presets": list(self.gone),
+            "no_longer_compose": list(self.broken),
+            "search_unknown": list(self.unsearched),
             "options": [
                 {
                     "option": one.label,
                     "kind": one.kind.value,
                     "used_by": list(one.used_by),
+                    "used_by_unknown": list(one.unknown),
                     "changes": [change.to_mapping() for change in one.changes],
                 }
                 for one in self.options
@@ -167,21 +176,29 @@ def changed_options(old: Snapshot, new: Snapshot, *, only_used: bool) -> tuple[O
     """
     if not old.options or not new.options:
         return ()
-    used = _used(old, new)
+    used, chosen = _used(old, new, is_searched=True), _used(old, new, is_searched=False)
+    unsure = unsearched(old, new)
     found = []
-    sides = [{**_nodes(side, used), **side.facts} for side in (old, new)]
+    sides = [{**_nodes(side, chosen), **side.facts} for side in (old, new)]
     for label in sorted({*sides[0], *sides[1]}):
         before, after = sides[0].get(label), sides[1].get(label)
         users = tuple(used.get(label, ()))
-        if before == after or (only_used and not users):
+        unknown = tuple(name for name in unsure if name not in users)
+        if before == after or (only_used and not users and not unknown):
             continue
         kind = Kind.ADDED if before is None else Kind.REMOVED if after is None else Kind.CHANGED
         changes = () if after is None else _changes({} if before is None else before, after)
         if kind is Kind.ADDED:
             changes = tuple(change for change in changes if change.new not in _SAY_NOTHING)
         if kind is not Kind.CHANGED or changes:
-            found.append(OptionFile(label=label, kind=kind, changes=changes, used_by=users))
+            found.append(OptionFile(label=label, kind=kind, changes=changes, used_by=users, unknown=unknown))
     return tuple(found)
+
+
+def unsearched(*sides: Snapshot) -> tuple[str, ...]:
+    """Return the presets of which some side could not tell what it searches."""
+    names = [name for side in sides for name, one in side.entries.items() if one.unsearched]
+    return tuple(dict.fromkeys(names))
 
 
 def _nodes(side: Snapshot, used: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,15 +224,14 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Chang
     return (*compared(values[0], values[1]), *gone, *come)
 
 
-def _used(*sides: Snapshot) -> dict[str, dict[str, None]]:
-    """Return `group/option` to the presets that choose it or search it, on either side."""
+def _used(*sides: Snapshot, is_searched: bool) -> dict[str, dict[str, None]]:
+    """Return `group/option` to the presets that choose it, or search it where that counts, on either side."""
     found: dict[str, dict[str, None]] = {}
     for side in sides:
         for name, entry in side.entries.items():
             for group, option in entry.choices.items():
                 found.setdefault(f"{group.partition('@')[0]}/{option}", {})[name] = None
-            for parameter in (entry.space or {}).get("parameters", ()):
-                if parameter["key"].startswith(_TECHNIQUE):
-                    for value in parameter.get("values", ()):
-                        found.setdefault(f"{parameter['key']}/{value}", {})[name] = None
+            for parameter in (entry.space or {}).get("parameters", ()) if is_searched else ():
+                for value in parameter.get("values", ()):
+                    found.setdefault(f"{parameter['key']}/{value}", {})[name] = None
     return found

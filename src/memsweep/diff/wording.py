@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memsweep.diff.difference import Item, Section
+from memsweep.diff.entry import SEAMS
 from memsweep.diff.leaves import Change, Kind
 from memsweep.diff.review import DEFAULT, Block, OptionFile, Review
 
@@ -19,13 +20,6 @@ TITLES = {
     Section.TRAINING: "trains with",
     Section.SEARCH: "searches",
     Section.IN_FORCE: "was in force",
-}
-SEAMS = {
-    "trainer": "TRL argument",
-    "model": "model loading",
-    "adapter": "adapter",
-    "environment": "environment variable",
-    "launch": "launch",
 }
 LEGEND = '+ only on the second side, - only on the first, ~ another value, ! another type (1 is not "1")'
 
@@ -81,16 +75,18 @@ def headline(review: Review) -> str:
     first, second = review.names
     n_presets = len(review.presets)
     typed = f", each with {' '.join(review.overrides)}" if review.overrides else ""
-    if not review.is_different:
-        what = "nothing differs" if n_presets == 1 else f"none of {n_presets} presets differs"
-        return f"{first} -> {second}: {what}{typed}"
+    n_different, n_broken, n_unknown = review.n_different, len(review.broken), len(review.unsearched)
     if n_presets == 1:
-        return f"{first} -> {second}{typed}"
-    parts = [f"{review.n_different} of {n_presets} presets differ{'s' * (review.n_different == 1)}"]
+        said = [] if review.is_different else ["nothing differs"]
+        said += ["what it searches is not known"] if n_unknown else []
+        return f"{first} -> {second}{': ' * bool(said)}{', but '.join(said)}{typed}"
+    parts = [f"{n_different or 'none'} of {n_presets} presets differ{'s' * (n_different < 2)}"]
+    parts += [f"{n_broken} no longer compose{'s' * (n_broken == 1)}"] if n_broken else []
     parts += [f"{len(review.new)} new"] if review.new else []
     parts += [f"{len(review.gone)} gone"] if review.gone else []
     n_options = len(review.options)
     parts += [f"{n_options} option file{'s' * (n_options != 1)} changed"] if n_options else []
+    parts += [f"what {n_unknown} search{'es' * (n_unknown == 1)} is not known"] if n_unknown else []
     return f"{first} -> {second}: {', '.join(parts)}{typed}"
 
 
@@ -114,11 +110,15 @@ def new_text(name: str, size: str) -> str:
 def option_text(option: OptionFile, review: Review) -> str:
     """Return which file of conf/ it is, and who gets it."""
     word = {Kind.ADDED: " is new", Kind.REMOVED: " is gone"}.get(option.kind, "")
+    known = f"chosen or searched by {names_text(option.used_by, review)}"
+    if option.unknown:
+        n_unknown, n_presets = len(option.unknown), len(review.presets)
+        who = "it searches" if n_presets == 1 else f"{n_unknown} of {n_presets} presets search"
+        unknown = f"what {who} is not known"
+        return f"{option.label}{word} ({f'{known}; ' * bool(option.used_by)}{unknown})"
     if not option.used_by:
         return f"{option.label}{word} (no preset chooses or searches it)"
-    if len(review.presets) == 1:
-        return f"{option.label}{word}"
-    return f"{option.label}{word} (chosen or searched by {names_text(option.used_by, review)})"
+    return f"{option.label}{word}{f' ({known})' * (len(review.presets) > 1)}"
 
 
 def change_text(change: Change, where: str = "") -> str:

@@ -50,6 +50,21 @@ class Chosen:
         return arguments
 
     @property
+    def title(self) -> str:
+        """The set-up with its options' parameters: `adapter=lora r=16, micro_batch=size size=2`."""
+        options = [
+            " ".join([f"{name}={one.option}", *(f"{key}={value}" for key, value in one.parameters.items())])
+            for name, one in self.config.technique.items()
+            if one.option != "baseline"
+        ]
+        others = [
+            f"{key.rsplit('.', 1)[-1]}={value}"
+            for key, value in self.result.parameters.items()
+            if not key.startswith(("technique/", "technique."))
+        ]
+        return ", ".join([*options, *others]) or "baseline"
+
+    @property
     def on_cpu(self) -> bool:
         """Whether it computed on a CPU."""
         return str(self.effective["launch"]["device"]).startswith("cpu")

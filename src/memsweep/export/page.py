@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from memsweep.export.chosen import Chosen
 from memsweep.export.examples import OWN_FILE, Examples
+from memsweep.export.shell import TIGHT_LINE, has_loose_allocator
 from memsweep.export.weights import OWN_FOLDER, Weights
+from memsweep.findings.gains import baseline_gains, times_text
+from memsweep.findings.peak import peak_text
 from memsweep.findings.words import caution, changes_text, name_text, reason_text, remarks_text, runs_text
 from memsweep.units import measure_text
 
@@ -47,14 +50,14 @@ class Page:
         chosen, result = self.chosen, self.chosen.result
         trainer = chosen.config.trainer.name
         parts = [
-            f"# {result.label}: {trainer}, as measured",
+            f"# {chosen.title}: {trainer}, as measured",
             f"The set-up of trial {result.number} of the study `{chosen.findings.study.name}`, ready to "
             "train with.  Nothing here needs memsweep.",
             self._how(),
             "## Train",
             "```sh\npip install -r requirements.txt\nsh run.sh                    # all the data, one epoch\n"
             "sh run.sh --max_steps 20     # a short one\n```",
-            "Any field of the trainer's arguments can follow, and goes before config.yaml: "
+            "Any field of the trainer's arguments can follow, and overrides what config.yaml says: "
             "`sh run.sh --learning_rate 1e-5 --output_dir elsewhere`.  The trained model is written to "
             "`output/`.",
             "## Measured",
@@ -79,13 +82,12 @@ class Page:
     def _figures(self) -> str:
         chosen, result = self.chosen, self.chosen.result
         findings, names = chosen.findings, dict.fromkeys((*chosen.findings.objectives, *_ALSO_SHOWN))
+        compared = baseline_gains(findings, result)
         rows = ["| measure | this set-up | against the baseline |", "| --- | --- | --- |"]
         for name in names:
             if name in result.objectives:
-                ratio = findings.ratio(result, name)
-                times = (
-                    "the baseline" if findings.is_baseline(result) else f"{ratio:.2f} times" if ratio else ""
-                )
+                gain = compared.get(name)
+                times = "the baseline" if findings.is_baseline(result) else times_text(gain) if gain else ""
                 rows.append(f"| {name_text(name)} | {findings.figure(result, name)} | {times} |")
             elif name in result.medians:
                 rows.append(f"| {name_text(name)} | {measure_text(name, result.medians[name])} | |")
@@ -99,6 +101,8 @@ class Page:
             "\N{PLUS-MINUS SIGN} is half of the 95 % interval"
             + (f"; {runs_text(result)}" if runs_text(result) else "")
             + ".  Another machine, other versions, a longer training on other lengths: other figures.",
+            peak_text({"device": chosen.effective["launch"]["device"], **chosen.record.facts}),
+            self._allocator(),
             f"{changes_text(result.changes)}." if not chosen.findings.is_baseline(result) else "",
             ""
             if result.feasible
@@ -107,6 +111,17 @@ class Page:
             f"{caution(chosen.findings.study)}." if caution(chosen.findings.study) else "",
         ]
         return [text for text in said if text]
+
+    def _allocator(self) -> str:
+        """Return that peak and speed were measured with two settings of the allocator; empty otherwise."""
+        if not has_loose_allocator(self.chosen):
+            return ""
+        return (
+            "The peak was measured while the C library gave freed blocks back at once, and the speed while "
+            "it kept them.  environment.sh keeps them: as fast as measured, and **the peak can be higher "
+            "than the figure above**.  For the least memory instead, slower, end environment.sh with "
+            f"`{TIGHT_LINE}`."
+        )
 
     def _changes(self) -> str:
         model = "`MODEL` in train.py" if self.reasons else "`model_name_or_path` in config.yaml"
@@ -134,7 +149,8 @@ class Page:
         if self.chosen.on_cpu:
             lines.append(
                 "- The device: it was measured on a CPU.  For another, remove `use_cpu` and "
-                "`dataloader_pin_memory` from config.yaml; the figures then say nothing."
+                "`dataloader_pin_memory` from config.yaml, and `use_cpu` from accelerate.yaml; the figures "
+                "then say nothing."
             )
         if self.withheld:
             names = ", ".join(f"`{name}`" for name in self.withheld)
@@ -145,7 +161,7 @@ class Page:
 def requirements(chosen: Chosen) -> str:
     """Return requirements.txt: the versions that the trial ran with, and what its techniques need besides."""
     pins = {
-        name: version.partition("+")[0]  # the build of torch is the index's choice
+        name: version.partition("+")[0]
         for name, version in chosen.record.versions.items()
         if name not in _OURS
     }
@@ -156,9 +172,15 @@ def requirements(chosen: Chosen) -> str:
         if not any(need.startswith(name) for name in pins)
     ]
     python = chosen.record.versions.get("python", "unknown")
+    builds = [
+        f"{name} {version}"
+        for name, version in sorted(chosen.record.versions.items())
+        if "+" in version and name not in _OURS
+    ]
     return "\n".join(
         [
             f"# What the trial ran with, in Python {python}.",
+            *(f"# Measured was {build}; which build is installed is the index's choice." for build in builds),
             *(f"{name}=={version}" for name, version in sorted(pins.items())),
             *sorted(set(needs)),
             "",

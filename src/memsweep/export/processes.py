@@ -34,7 +34,7 @@ def accelerate_config(chosen: Chosen) -> dict[str, Any]:
         "distributed_type": ALONE if plan is None else plan.distributed_type,
         "num_machines": 1,
         "num_processes": 1 if plan is None else plan.n_processes,
-        "use_cpu": plan is not None and chosen.on_cpu,  # of one process the trainer's arguments decide
+        "use_cpu": chosen.on_cpu,
     }
     if plan is not None and plan.fsdp_config:
         config["fsdp_config"] = dict(plan.fsdp_config)

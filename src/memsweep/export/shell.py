@@ -14,6 +14,9 @@ from memsweep.secret import masked
 _KEPT = ("GOMP_", "KMP_", "MALLOC_", "MKL_", "OMP_", *ALLOCATOR_VARIABLES)
 _DEVICES = "CUDA_VISIBLE_DEVICES"
 
+TIGHT_LINE = f"export MALLOC_MMAP_THRESHOLD_={TIGHT_BYTES} MALLOC_TRIM_THRESHOLD_={TIGHT_BYTES}"
+"""What gives freed memory back at once, as while a trial's peak was measured on a CPU."""
+
 
 def variables(chosen: Chosen) -> dict[str, str]:
     """Return the variables that a training needs to be as fast, and as small, as its trial; no secrets."""
@@ -21,7 +24,7 @@ def variables(chosen: Chosen) -> dict[str, str]:
     found = {name: str(value) for name, value in before.items() if name.startswith(_KEPT)}
     found["TOKENIZERS_PARALLELISM"] = "false"
     found |= {**chosen.config.launch.environment, **chosen.settings.environment}
-    if _has_loose_allocator(chosen):
+    if has_loose_allocator(chosen):
         found.setdefault("MALLOC_MMAP_THRESHOLD_", str(LOOSE_BYTES))
         found.setdefault("MALLOC_TRIM_THRESHOLD_", str(KEPT_BYTES))
     return {name: value for name, value in found.items() if masked(value, name) == value and name != _DEVICES}
@@ -37,10 +40,12 @@ def environment_text(chosen: Chosen) -> str:
     """Return environment.sh."""
     lines = ["# The variables that the trial's process had, as far as they matter.  Read by run.sh."]
     for name, value in sorted(variables(chosen).items()):
-        if name == "MALLOC_MMAP_THRESHOLD_" and _has_loose_allocator(chosen):
+        if name == "MALLOC_MMAP_THRESHOLD_" and has_loose_allocator(chosen):
             lines += [
                 "# Freed memory is kept for the next step, as while the trial's speed was measured.  Its",
                 f"# peak was measured with both at {TIGHT_BYTES}: each block is given back, which is slower.",
+                "# So the peak can be higher than measured here.  The other way, as the last line:",
+                f"# {TIGHT_LINE}",
             ]
         lines.append(f"export {name}={shlex.quote(value)}")
     lines += [f"# export {name}=...  # a secret, which was not written down" for name in withheld(chosen)]
@@ -58,17 +63,22 @@ def run_text(command: str) -> str:
     Args:
         command: What trains, without the words that may follow it.
     """
+    program = command.split()[0]
     return (
         "#!/bin/sh\n"
-        "# Trains.  Further words go before config.yaml: sh run.sh --max_steps 20 --output_dir elsewhere\n"
+        "# Trains.  Further words override config.yaml: sh run.sh --max_steps 20 --output_dir elsewhere\n"
         "set -e\n"
         'cd "$(dirname "$0")"\n'
         ". ./environment.sh\n"
+        f"if ! command -v {program} >/dev/null; then\n"
+        f'  echo "{program} is not on PATH: pip install -r requirements.txt" >&2\n'
+        "  exit 127\n"
+        "fi\n"
         f'exec {command} "$@"\n'
     )
 
 
-def _has_loose_allocator(chosen: Chosen) -> bool:
+def has_loose_allocator(chosen: Chosen) -> bool:
     """Tell whether the trial's speed was measured with the C library keeping freed memory."""
     memory = chosen.record.facts.get("memory", {})
     return chosen.on_cpu and memory.get("allocator") == Allocator.TIGHT

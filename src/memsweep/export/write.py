@@ -171,7 +171,7 @@ def _config_text(chosen: Chosen, fields: Mapping[str, Any]) -> str:
 
 
 def _title(chosen: Chosen) -> str:
-    return f"{chosen.result.label}: trial {chosen.result.number} of {chosen.findings.study.name}"
+    return f"{chosen.title}: trial {chosen.result.number} of {chosen.findings.study.name}"
 
 
 def _yaml(data: Mapping[str, Any]) -> str:

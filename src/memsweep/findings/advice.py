@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from memsweep.findings.axes import Axis
 from memsweep.findings.find import Findings
+from memsweep.findings.gains import comparison, gain, times_text
 from memsweep.findings.recommend import Prefer, Recommendation, Wish, recommend
 from memsweep.findings.shortfall import Saver, Shortfall
 from memsweep.findings.words import (
@@ -17,7 +18,6 @@ from memsweep.findings.words import (
     name_text,
     reason_text,
     remarks_text,
-    tie_text,
 )
 from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult
@@ -35,14 +35,12 @@ def recommendation_lines(findings: Findings, found: Recommendation) -> Iterator[
     yield from _close_to_the_limit(findings, found)
     if findings.is_baseline(result):
         yield "It is the baseline: nothing else that meets the demands is better."
-    elif comparison := findings.comparison(result):
-        yield f"{_capital(comparison)}."
+    elif compared := comparison(findings, result):
+        yield f"{_capital(compared)}."
     else:
         yield "There is no measured baseline to compare it with."
     yield from second_lines(findings, found)
-    others = [number for number in found.tied if found.runner_up is None or number != found.runner_up.number]
-    if others:
-        yield f"Nor can it be told from others in {_axis_text(found)}: it is {tie_text(others)}."
+    yield from _other_ties(found)
     yield from _as_good_and_better(findings, found)
     yield from _wider(findings, found)
     yield from _unknown(found)
@@ -66,18 +64,32 @@ def shortfall_lines(findings: Findings, found: Shortfall) -> Iterator[str]:
         ]
         yield f"  {'; '.join(by) or reason_text(nearest, findings.study)}"
     if found.wider is not None:
-        yield (
-            f"It is met by set-ups that change more: trial {found.wider.result.number}, "
-            f"{found.wider.result.label}: {findings.sentence(found.wider.result)}; "
-            f"{_lower(changes_text(found.wider.result.changes))}: "
-            f"type {_accept(found.wish, found.wider.result)}"
-        )
+        yield f"It is met by set-ups that change more: {_offered(findings, found, found.wider)}"
+    if found.modest is not None:
+        yield f"Of those that surely meet it, this changes least: {_offered(findings, found, found.modest)}"
     if found.savers and nearest is not None:
         yield f"Saved memory where it was tried, and trial {nearest.number} has not got it:"
         for saver in found.savers:
             yield f"  {_saver_text(saver)}"
     elif any(miss.demand.measure.endswith("_bytes") for miss in found.misses) and found.wider is None:
         yield "No choice that it has not got was measured to save memory: search a larger space (space=...)."
+
+
+def _offered(findings: Findings, found: Shortfall, offer: Recommendation) -> str:
+    """Return a trial that changes more than was accepted, and what to type for it."""
+    result = offer.result
+    unsure = "".join(f" {line}" for line in _close_to_the_limit(findings, replace(offer, wish=found.wish)))
+    named = recommend(findings, replace(found.wish, changes=_changes_of(found.wish, result)))
+    is_named = named is not None and named.result.number == result.number
+    todo = (
+        f"type {_accept(found.wish, result)}"
+        if is_named
+        else f"memsweep export takes its number, {result.number}"
+    )
+    return (
+        f"trial {result.number}, {result.label}: {findings.sentence(result)}; "
+        f"{_lower(changes_text(result.changes))}: {todo}.{unsure}"
+    )
 
 
 def why(findings: Findings, found: Recommendation) -> str:
@@ -155,6 +167,23 @@ def second_lines(findings: Findings, found: Recommendation) -> Iterator[str]:
     yield f"  Against the first {against}: {reason}."
 
 
+def _other_ties(found: Recommendation) -> Iterator[str]:
+    """Yield who else cannot be told from the first in what decided, the second aside."""
+    second = None if found.runner_up is None else found.runner_up.number
+    others = [number for number in found.tied if number != second]
+    if not others:
+        return
+    trials = f"trial {others[0]}" if len(others) == 1 else f"trials {_and(others)}"
+    axis, why_not = _axis_text(found), "their 95 % intervals overlap"
+    if second in found.tied:
+        yield f"In {axis} {trials} cannot be told from the first either ({why_not})."
+    else:
+        yield (
+            f"Behind the second by {axis}, but so little known that {trials} cannot be told from the first: "
+            f"{why_not}."
+        )
+
+
 def _as_good_and_better(findings: Findings, found: Recommendation) -> Iterator[str]:
     """Yield who of those that are tied in what decided is surely better in the other of memory and speed."""
     other = found.speed if found.axis == found.memory else found.memory
@@ -165,11 +194,10 @@ def _as_good_and_better(findings: Findings, found: Recommendation) -> Iterator[s
     sign = -1 if other.direction is Direction.MAXIMIZE else 1
     own, its = other.bounds(findings, found.result), other.bounds(findings, best)
     if max(sign * bound for bound in its) < min(sign * bound for bound in own):
-        ratio = other.value(best) / other.value(found.result) if other.value(found.result) else 1.0
-        yield (
-            f"Among those that cannot be told from it, trial {best.number}, {best.label}, has {ratio:.2f} "
-            f"times its {name_text(other.name)}: consider it."
-        )
+        less = gain(findings, best, found.result, other.name)
+        has = f"has {times_text(less, other.name)}" if less else f"is better in {name_text(other.name)}"
+        tied = f"trial {best.number}, {best.label}"
+        yield f"Among those that cannot be told from it, {tied}, {has}: consider it."
 
 
 def _unknown(found: Recommendation) -> Iterator[str]:
@@ -183,13 +211,8 @@ def _unknown(found: Recommendation) -> Iterator[str]:
 
 
 def _against(findings: Findings, found: Recommendation, one: TrialResult, other: TrialResult) -> str:
-    parts = []
-    for name in _shown(findings, found):
-        value, reference = one.medians.get(name), other.medians.get(name)
-        value, reference = one.objectives.get(name, value), other.objectives.get(name, reference)
-        if value is not None and reference:
-            parts.append(f"{value / reference:.2f} times its {name_text(name)}")
-    return _and(parts)
+    both = ((name, gain(findings, one, other, name)) for name in _shown(findings, found))
+    return _and([times_text(own, name) for name, own in both if own is not None])
 
 
 def _wider(findings: Findings, found: Recommendation) -> Iterator[str]:
@@ -221,7 +244,12 @@ def wider_than(findings: Findings, found: Recommendation) -> Recommendation | No
 
 
 def _accept(wish: Wish, result: TrialResult) -> str:
-    return f"--changes {','.join(sorted({*(wish.changes or ()), *result.changes}))}"
+    return f"--changes {','.join(sorted(_changes_of(wish, result)))}"
+
+
+def _changes_of(wish: Wish, result: TrialResult) -> frozenset[str]:
+    """Return what must be accepted for a trial, beside what is."""
+    return frozenset({*(wish.changes or ()), *result.changes})
 
 
 def _saver_text(saver: Saver) -> str:
@@ -257,7 +285,8 @@ def _worse(axis: Axis) -> str:
     return "lower" if axis.direction is Direction.MAXIMIZE else "higher"
 
 
-def _and(words: Sequence[str]) -> str:
+def _and(found: Sequence[object]) -> str:
+    words = [str(one) for one in found]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 

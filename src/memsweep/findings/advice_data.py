@@ -6,6 +6,7 @@ from typing import Any
 
 from memsweep.findings.advice import second_lines, why, wider_than
 from memsweep.findings.find import Findings
+from memsweep.findings.gains import baseline_gains
 from memsweep.findings.intervals import ends
 from memsweep.findings.recommend import Recommendation, Wish
 from memsweep.findings.shortfall import Shortfall
@@ -54,6 +55,7 @@ def shortfall_data(findings: Findings, found: Shortfall) -> dict[str, Any]:
             for saver in found.savers
         ],
         "accepting_any_changes": _trial(findings, None if found.wider is None else found.wider.result),
+        "changing_least_and_surely": _trial(findings, None if found.modest is None else found.modest.result),
     }
 
 
@@ -70,6 +72,7 @@ def _trial(findings: Findings, result: TrialResult | None) -> dict[str, Any] | N
     if result is None:
         return None
     ratios = {name: findings.ratio(result, name) for name in findings.objectives}
+    known = {name: gain.interval for name, gain in baseline_gains(findings, result).items()}
     return {
         "number": result.number,
         "set_up": result.label,
@@ -79,6 +82,7 @@ def _trial(findings: Findings, result: TrialResult | None) -> dict[str, Any] | N
         "objectives": dict(result.objectives),
         "intervals": ends(result),
         "times_baseline": {name: ratio for name, ratio in ratios.items() if ratio is not None},
+        "times_baseline_intervals": {name: list(ends) for name, ends in known.items() if ends is not None},
         "remarks": list(result.remarks),
         "command": result.command,
     }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memsweep.findings.find import Findings
+from memsweep.findings.gains import baseline_gains, times_text
 from memsweep.findings.views import View, change_words, view
 from memsweep.findings.words import changes_text, name_text
 from memsweep.record.study import Direction, Study
@@ -87,14 +88,17 @@ def best_of(results: Sequence[TrialResult], objective: str, study: Study) -> Tri
 
 
 def cost_text(findings: Findings, shown: View) -> str:
-    """Return what the baseline costs: how much better a view is in each objective; empty when it is not."""
+    """Return what the baseline costs: how much better a view is in each objective; empty when it is not.
+
+    Each multiple is told with its interval, or that it is hardly known.
+    """
     parts = []
     for name, direction in findings.study.objectives.items():
         best = best_of(shown.candidates, name, findings.study)
-        ratio = None if best is None else findings.ratio(best, name)
-        is_better = ratio is not None and (ratio > 1) == (direction is Direction.MAXIMIZE) and ratio != 1
-        if ratio is not None and is_better:
-            parts.append(f"{ratio:.2f} times its {name_text(name)}")
+        gain = None if best is None else baseline_gains(findings, best).get(name)
+        is_better = gain is not None and (gain.ratio > 1) == (direction is Direction.MAXIMIZE)
+        if gain is not None and is_better and gain.ratio != 1:
+            parts.append(times_text(gain, name))
     return f"To be had: {' or '.join(parts)}" if parts else ""
 
 

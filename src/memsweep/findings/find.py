@@ -14,7 +14,6 @@ import numpy as np
 
 from memsweep.findings.covered import covered
 from memsweep.findings.intervals import Interval, interval, ties
-from memsweep.findings.words import name_text
 from memsweep.pareto.front import on_front
 from memsweep.record.outcome import OUTCOME_TYPES
 from memsweep.record.study import Study
@@ -129,14 +128,6 @@ class Findings:
     def sentence(self, result: TrialResult) -> str:
         """Return the objectives of a measured trial, with units and intervals."""
         return ", ".join(self.figure(result, name) for name in self.objectives)
-
-    def comparison(self, result: TrialResult) -> str:
-        """Return the objectives of a measured trial as multiples of the baseline's; empty without one."""
-        if self.is_baseline(result):
-            return "the baseline itself"
-        ratios = ((name, self.ratio(result, name)) for name in self.objectives)
-        parts = [f"{ratio:.2f} times its {name_text(name)}" for name, ratio in ratios if ratio is not None]
-        return f"against the baseline: {', '.join(parts)}" if parts else ""
 
     def hypervolume(self) -> float | None:
         """Return what the front covers, up to the study's reference point; None until that is fixed."""

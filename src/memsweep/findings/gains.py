@@ -8,6 +8,7 @@ from math import exp, hypot, log
 
 from memsweep.findings.find import Findings
 from memsweep.findings.intervals import Interval
+from memsweep.findings.words import name_text
 from memsweep.record.trial import TrialResult
 
 HARDLY_KNOWN = 100.0
@@ -36,6 +37,17 @@ class Gain:
         """Whether it is known that there is a difference at all."""
         return self.interval is not None and not self.interval[0] <= 1 <= self.interval[1]
 
+    @property
+    def is_hardly_known(self) -> bool:
+        """Whether its interval is so wide that its ends say nothing."""
+        return self.interval is not None and self.interval[1] > HARDLY_KNOWN * self.interval[0]
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is hardly known, or there may be no difference at all."""
+        is_known = self.interval is not None and self.interval[0] < self.interval[1]
+        return is_known and (self.is_hardly_known or not self.is_sure)
+
 
 Gains = Mapping[str, Gain]
 """Objective to gain; an objective that has no ratio is missing."""
@@ -51,17 +63,40 @@ def gains(findings: Findings, result: TrialResult, reference: TrialResult) -> di
     """
     found = {}
     for name in findings.objectives:
-        over, under = result.objectives.get(name), reference.objectives.get(name)
-        if over is None or under is None or over <= 0 or under <= 0:
-            continue
-        if source(result) == source(reference):  # one measurement: it differs from itself by nothing
-            found[name] = Gain(ratio=1.0, interval=(1.0, 1.0))
-            continue
-        bounds = ratio_interval(
-            over, findings.interval(result, name), under, findings.interval(reference, name)
-        )
-        found[name] = Gain(ratio=over / under, interval=bounds)
+        if name in result.objectives and name in reference.objectives:
+            own = gain(findings, result, reference, name)
+            if own is not None:
+                found[name] = own
     return found
+
+
+def gain(findings: Findings, result: TrialResult, reference: TrialResult, name: str) -> Gain | None:
+    """Return what `result` brings in an objective or another measure; None unless both have it above zero."""
+    over, under = (
+        one.objectives[name] if name in one.objectives else one.medians.get(name)
+        for one in (result, reference)
+    )
+    if over is None or under is None or over <= 0 or under <= 0:
+        return None
+    if source(result) == source(reference):  # one measurement: it differs from itself by nothing
+        return Gain(ratio=1.0, interval=(1.0, 1.0))
+    bounds = ratio_interval(over, findings.interval(result, name), under, findings.interval(reference, name))
+    return Gain(ratio=over / under, interval=bounds)
+
+
+def baseline_gains(findings: Findings, result: TrialResult) -> dict[str, Gain]:
+    """Return what a trial brings against the baseline; empty without a measured one."""
+    return {} if findings.baseline is None else gains(findings, result, findings.baseline)
+
+
+def comparison(findings: Findings, result: TrialResult) -> str:
+    """Return a trial's objectives as multiples of the baseline's in words; empty without one."""
+    if findings.is_baseline(result):
+        return "the baseline itself"
+    found = baseline_gains(findings, result)
+    return (
+        f"against the baseline: {', '.join(times_text(found[name], name) for name in found)}" if found else ""
+    )
 
 
 def source(result: TrialResult) -> int:
@@ -92,11 +127,31 @@ def ratio_interval(
 
 def gain_text(gain: Gain) -> str:
     """Return a gain in few characters: `1.27 x (1.20 to 1.34)`; without an interval where none is known."""
+    known = _known_text(gain)
+    return f"{factor_text(gain.ratio)} x" + (f" ({known})" if known else "")
+
+
+def times_text(gain: Gain, name: str = "") -> str:
+    """Return a gain as words: `1.27 times its throughput (1.20 to 1.34)`; `1.27 times (...)` for no name."""
+    known = _known_text(gain)
+    if gain.is_doubtful and not gain.is_hardly_known:
+        known += ", so perhaps no difference"
+    of = f" its {name_text(name)}" if name else ""
+    return f"{factor_text(gain.ratio)} times{of}" + (f" ({known})" if known else "")
+
+
+def brief_text(gain: Gain) -> str:
+    """Return a gain for a column of them: `1.27 x`, with a question mark where it is doubtful."""
+    return f"{gain.ratio:.2f} x{'?' if gain.is_doubtful else ''}"
+
+
+def _known_text(gain: Gain) -> str:
+    """Return how well a gain is known; empty where that is not known, or it is exact."""
     if gain.interval is None or gain.interval[0] == gain.interval[1]:
-        return f"{factor_text(gain.ratio)} x"
-    if gain.interval[1] > HARDLY_KNOWN * gain.interval[0]:
-        return f"{factor_text(gain.ratio)} x (hardly known)"
-    return f"{factor_text(gain.ratio)} x ({factor_text(gain.interval[0])} to {factor_text(gain.interval[1])})"
+        return ""
+    if gain.is_hardly_known:
+        return "hardly known"
+    return f"{factor_text(gain.interval[0])} to {factor_text(gain.interval[1])}"
 
 
 def factor_text(factor: float) -> str:

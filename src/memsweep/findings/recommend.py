@@ -44,12 +44,14 @@ class Wish:
         min_speed: The least speed, as a share of the best among what fits; None is no limit.
         prefer: What decides; None means speed under a memory limit, memory above a least speed, else knee.
         changes: What it may change beside speed and memory; None means anything.
+        surely: Memory is within its limit only where the upper end of its interval is.
     """
 
     memory_bytes: int | None = None
     min_speed: float | None = None
     prefer: Prefer | None = None
     changes: frozenset[str] | None = frozenset()
+    surely: bool = False
 
     def __post_init__(self) -> None:
         if self.min_speed is not None and not 0 < self.min_speed <= 1:
@@ -116,7 +118,9 @@ def recommend(findings: Findings, wish: Wish) -> Recommendation | None:
     require_axes(findings, wish)
     left = offered = offers(findings, wish)
     if wish.memory_bytes is not None:
-        left = [result for result in left if _at_most(memory, result, wish.memory_bytes)]
+        assert memory is not None
+        most = {result.number: memory.bounds(findings, result)[1] for result in left} if wish.surely else {}
+        left = [one for one in left if most.get(one.number, memory.value(one)) <= wish.memory_bytes]
     n_fitting, fastest = len(left), None
     if wish.min_speed is not None and left:
         assert speed is not None
@@ -164,11 +168,6 @@ def require_axes(findings: Findings, wish: Wish) -> None:
                 f"study {findings.study.name} has no objective of {what}, and its trials did not measure "
                 f"any; its objectives: {there}. Ask for the best compromise of those: --prefer knee"
             )
-
-
-def _at_most(axis: Axis | None, result: TrialResult, bound: float) -> bool:
-    assert axis is not None
-    return axis.value(result) <= bound
 
 
 def _share(speed: Axis, result: TrialResult, fastest: TrialResult) -> float:

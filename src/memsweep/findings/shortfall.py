@@ -6,7 +6,7 @@ together with others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from statistics import median
@@ -65,6 +65,8 @@ class Shortfall:
         misses: What it misses; empty only when it is not on offer for another reason.
         savers: Choices that it has not, and that saved memory elsewhere; empty when memory is not missed.
         wider: What would be recommended if set-ups that change anything were accepted; None when nothing.
+        modest: The same if it had to meet the wish surely, and to change as little as can be; None when
+            nothing, or when it is the same trial.
     """
 
     wish: Wish
@@ -72,6 +74,7 @@ class Shortfall:
     misses: tuple[Miss, ...]
     savers: tuple[Saver, ...]
     wider: Recommendation | None
+    modest: Recommendation | None
 
 
 def shortfall(findings: Findings, wish: Wish) -> Shortfall:
@@ -94,13 +97,38 @@ def shortfall(findings: Findings, wish: Wish) -> Shortfall:
     nearest = min(candidates, key=distance, default=None)
     misses = missed[nearest.number] if nearest is not None else ()
     is_about_memory = memory is not None and any(miss.demand.measure == memory.name for miss in misses)
+    wider = None if wish.changes is None else recommend(findings, replace(wish, changes=None))
     return Shortfall(
         wish=wish,
         nearest=nearest,
         misses=misses,
         savers=_savers(findings, memory, nearest) if is_about_memory and memory and nearest else (),
-        wider=None if wish.changes is None else recommend(findings, replace(wish, changes=None)),
+        wider=wider,
+        modest=None if wider is None else _modest(findings, wish, wider),
     )
+
+
+def _modest(findings: Findings, wish: Wish, wider: Recommendation) -> Recommendation | None:
+    """Return what changes least of all that surely meets a wish; of as much, what is recommended first."""
+    found: list[Recommendation] = []
+    for kind in findings.kinds():
+        if found and len(kind) > len(found[0].result.changes):
+            break
+        accepted = frozenset({*(wish.changes or ()), *kind})
+        offer = recommend(findings, replace(wish, changes=accepted, surely=True))
+        if offer is not None:
+            found.append(offer)
+    numbers = [offer.result.number for offer in found]
+    return None if not found or wider.result.number in numbers else _best_of(found)
+
+
+def _best_of(offers: Sequence[Recommendation]) -> Recommendation:
+    """Return the best by what decides among them; the first where nothing single does."""
+
+    def loss(offer: Recommendation) -> float:
+        return 0.0 if offer.axis is None else offer.axis.loss(offer.result)
+
+    return min(offers, key=loss)
 
 
 def _misses(findings: Findings, wish: Wish, memory: Axis | None, result: TrialResult) -> tuple[Miss, ...]:

@@ -51,6 +51,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         measuring: Called when the timed windows begin.
         timed: Called after each window that others are to follow; what it raises ends the training.
         clock: Returns seconds.
+        agreed: Takes a window of this process and returns that of all processes of the trial.
     """
 
     def __init__(
@@ -63,9 +64,11 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         measuring: Callable[[], None],
         timed: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
+        agreed: Callable[[Window], Window] = lambda window: window,
     ) -> None:
         self._schedule, self._steady, self._memory, self._clock = schedule, steady, memory, clock
         self._ready, self._settling, self._measuring, self._timed = ready, settling, measuring, timed
+        self._agreed = agreed
         self._during_settling = ExitStack()
         self._meter: Meter | None = None
         self._edge: tuple[float, Reading] | None = None
@@ -161,7 +164,7 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         self.in_use_bytes.append(self._memory.in_use_bytes())
         if self._edge is not None:
             before, read = self._edge
-            is_enough = self._steady.add(Window(now - before, reading - read))
+            is_enough = self._steady.add(self._agreed(Window(now - before, reading - read)))
             self.is_complete = is_enough or step == self._schedule.last_edge
             control.should_training_stop = self.is_complete
             if not self.is_complete:

@@ -17,6 +17,7 @@ Measured with torch 2.13.0+cpu on two virtual cores, as the share waited for a c
     two threads, two others or more       0.39 to 0.55     (training)
     one thread of two cores, alone        0.000
     one thread of two cores, one other    0.001 to 0.012   (throughput fell by 3 %)
+    two processes of one thread, alone    0.11 to 0.44     (the libraries' other threads wait too: no remark)
 
 Source: Linux Documentation/scheduler/sched-stats.rst, Documentation/filesystems/proc.rst,
 Documentation/accounting/psi.rst.
@@ -93,6 +94,7 @@ class Contention:
 
     Attributes:
         n_threads: Compute threads of this process.
+        n_processes: Processes of the trial, which share the cores.
         cores: Numbers of the cores that it may use.
         proc: Where the kernel's files are.
         clock: Returns seconds.
@@ -103,6 +105,7 @@ class Contention:
     """
 
     n_threads: int
+    n_processes: int
     cores: frozenset[int]
     proc: Path
     clock: Callable[[], float]
@@ -118,6 +121,7 @@ class Contention:
         cores: frozenset[int] | None = None,
         proc: Path = PROC,
         clock: Callable[[], float] = time.perf_counter,
+        n_processes: int = 1,
     ) -> Self:
         """Begin to look.
 
@@ -126,11 +130,13 @@ class Contention:
             cores: Numbers of the cores that count for steal; None means those this process may use.
             proc: Where the kernel's files are.
             clock: Returns seconds.
+            n_processes: Processes of the trial, each with so many threads.
         """
         if cores is None:
             cores = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
         return cls(
             n_threads=max(1, n_threads),
+            n_processes=n_processes,
             cores=cores,
             proc=proc,
             clock=clock,
@@ -151,7 +157,8 @@ class Contention:
             stolen_share=_share(_less(stolen, self.stolen_seconds), seconds * len(self.cores)),
             load_average=_load_average(self.proc),
             pressure_share=_share(_less(stalled, self.stalled_seconds), seconds),
-            threads_fit=not self.cores or self.n_threads <= len(self.cores),
+            # Processes that talk to each other have threads for that beside those that compute.
+            threads_fit=not self.cores or (self.n_processes == 1 and self.n_threads <= len(self.cores)),
         )
 
     def _waited_seconds(self) -> float | None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from memsweep.measure.gathers import GatherCount
+
 
 @dataclass(frozen=True, slots=True)
 class Generated:
@@ -21,13 +23,22 @@ class Generated:
     Attributes:
         tokens: Completions' tokens.
         seconds: Time in `generate`.
+        calls: How often `generate` was called.
+        gathers: How often weights were made whole; None where they always are.
     """
 
     tokens: int = 0
     seconds: float = 0.0
+    calls: int = 0
+    gathers: int | None = None
 
     def __sub__(self, other: Generated) -> Generated:
-        return Generated(self.tokens - other.tokens, self.seconds - other.seconds)
+        return Generated(
+            self.tokens - other.tokens,
+            self.seconds - other.seconds,
+            self.calls - other.calls,
+            None if self.gathers is None else self.gathers - (other.gathers or 0),
+        )
 
 
 def completion_tokens(ids: torch.Tensor, ends: list[int]) -> torch.Tensor:
@@ -47,10 +58,11 @@ class GenerationWatch:
 
     Args:
         model: What is asked to generate; an adapter's wrapper where there is one.
+        gathers: Counts how often its weights are made whole; None where they always are.
     """
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self, model: Any, gathers: GatherCount | None = None) -> None:
+        self._model, self._gathers, self._calls = model, gathers, 0
         self._counted: list[torch.Tensor] = []
         self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
         self._tokens, self._seconds = 0, 0.0
@@ -64,14 +76,18 @@ class GenerationWatch:
             self._counted = []
         self._seconds += sum(first.elapsed_time(last) for first, last in self._events) / 1000
         self._events = []
-        return Generated(self._tokens, self._seconds)
+        n_gathers = None if self._gathers is None else self._gathers.n_gathers
+        return Generated(self._tokens, self._seconds, self._calls, n_gathers)
 
     def close(self) -> None:
         """Stop counting."""
+        if self._gathers is not None:
+            self._gathers.close()
         if self._model.__dict__.get("generate") == self._watched:
             del self._model.generate
 
     def _watched(self, *positional: Any, **named: Any) -> Any:
+        self._calls += 1
         on_device = next(self._model.parameters()).is_cuda
         began = _event() if on_device else time.perf_counter()
         result = self._generate(*positional, **named)

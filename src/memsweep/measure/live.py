@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import torch
 from torch.autograd.profiler import profile
+from torch.distributed.tensor import DTensor
 
 _MEMORY_EVENT = "[memory]"
 """Source: torch==2.13.0 torch/csrc/profiler/util.h, kMemoryEventName."""
@@ -78,6 +79,8 @@ def held_tensor_bytes(
     """
     sizes: dict[int, int] = {}
     for tensor in _held(modules, optimizer):
+        if isinstance(tensor, DTensor):  # one of several processes holds a part of it
+            tensor = tensor.to_local()
         if tensor.device.type == "cpu" and tensor.layout is torch.strided:
             storage = tensor.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()

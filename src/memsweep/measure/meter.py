@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from memsweep.measure.gathers import gather_count
 from memsweep.measure.generation import Generated, GenerationWatch
 from memsweep.measure.tokens import TokenCount, TokenCounter
 
@@ -41,7 +42,7 @@ class Meter:
         self._tokens = TokenCounter(
             trainer.model_wrapped if is_compiled else trainer.model, pads_ends=pads_ends(trainer)
         )
-        self._generation = GenerationWatch(trainer.model) if generates else None
+        self._generation = GenerationWatch(trainer.model, gather_count(trainer)) if generates else None
 
     def now(self) -> Reading:
         """Return what was done until now; reads from the device, so at the edges of windows only."""

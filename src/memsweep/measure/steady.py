@@ -59,8 +59,8 @@ class Estimate:
 
     @property
     def precision(self) -> float:
-        """Half the interval's width, as a share of the value."""
-        return (self.high - self.low) / 2 / self.value if self.value else float("inf")
+        """How far the interval reaches above the value, as a share of it; below, it may end at 0."""
+        return (self.high - self.value) / self.value if self.value else float("inf")
 
 
 def estimate(windows: Sequence[Window], amount: Callable[[Window], float]) -> Estimate | None:
@@ -136,15 +136,34 @@ class SteadyState:
 
     @property
     def remark(self) -> str | None:
-        """Say what is wanting, None when the rate is settled."""
-        if self.is_settled:
-            return None
-        found = self._estimate()
-        known = "an unknown error" if found is None else f"+-{found.precision:.1%}"
-        agreed = "" if self._first is not None else "; no two passes in a row agreed"
+        """Say what is wanting, and what is strange; None when the rate is settled and nothing is.
+
+        How well the rate is known is not in it: that stands beside the figure, and repeats make it another.
+        """
+        said = [] if self.is_settled else [self._unsettled()]
+        said += [self._faster_before()]
+        return "; ".join(text for text in said if text) or None
+
+    def _unsettled(self) -> str:
+        agreed = "" if self._first is not None else ", and no two in a row agreed"
         return (
-            f"unsettled: known to {known} after {len(self.windows)} passes, "
+            f"unsettled: {len(self.windows)} passes did not bring it within "
             f"measure.precision={self._precision:g}{agreed}"
+        )
+
+    def _faster_before(self) -> str:
+        """Return that warm-up was faster than what counts, which is no warming up; else nothing."""
+        found, before = self._estimate(), self.windows[: self.n_warm_up]
+        if found is None or not before:
+            return ""
+        rates = [window.tokens_per_second for window in before]
+        fastest = max(rates)
+        if fastest <= (1 + 2 * self._precision) * found.value:
+            return ""
+        which = "the first pass" if fastest == rates[0] else f"pass {rates.index(fastest) + 1}"
+        return (
+            f"{which}, left out as warm-up, was {fastest / found.value - 1:.0%} faster than those that "
+            "count: something slowed them"
         )
 
     def _estimate(self) -> Estimate | None:

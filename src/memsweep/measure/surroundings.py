@@ -43,15 +43,16 @@ class Surroundings:
     state: DeviceState | None
 
     @classmethod
-    def begin(cls, n_threads: int, uuid: str | None = None) -> Self:
+    def begin(cls, n_threads: int, uuid: str | None = None, n_processes: int = 1) -> Self:
         """Begin to look.
 
         Args:
             n_threads: Compute threads of this process.
             uuid: Of the CUDA device that is computed on; None on a CPU.
+            n_processes: Processes of the trial, each with so many threads.
         """
         state = None if uuid is None else device_state(uuid)
-        return cls(Contention.begin(n_threads), uuid, state)
+        return cls(Contention.begin(n_threads, n_processes=n_processes), uuid, state)
 
     def end(self) -> Disturbances:
         """Return what was seen since the begin."""

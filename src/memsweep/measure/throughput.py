@@ -86,8 +86,13 @@ def _generation(windows: Any, seconds: float) -> dict[str, float]:
     if not tokens:
         return {}
     generating = sum(window.done.generated.seconds for window in windows)
-    return {
+    found = {
         "generated_tokens_per_second": tokens / seconds,
         "generation_share": generating / seconds,
         "generation_tokens_per_second": tokens / generating,
     }
+    gathers = [n for window in windows if (n := window.done.generated.gathers) is not None]
+    if gathers:
+        found["n_generations"] = sum(window.done.generated.calls for window in windows)
+        found["n_parameter_gathers"] = sum(gathers)
+    return found

@@ -59,15 +59,17 @@ SEEN_IN_THE_MODEL = frozenset({"attn_implementation", "dtype", "quantization_con
 
 # Variables that libraries read, whoever set them.
 _VARIABLES = (
-    "ACCELERATE_", "CUBLAS_", "CUDA_", "DS_", "GOMP_", "KMP_", "LD_PRELOAD", "MALLOC_", "MKL_", "NCCL_",
-    "OMP_", "PYTORCH_", "TORCH", "TRITON_", "VLLM_", "WORLD_SIZE",
+    "ACCELERATE_", "CUBLAS_", "CUDA_", "DS_", "FSDP_", "GOMP_", "KMP_", "LD_PRELOAD", "MALLOC_", "MKL_",
+    "NCCL_", "OMP_", "PYTORCH_", "TORCH", "TRITON_", "VLLM_", "WORLD_SIZE",
 )  # fmt: skip
 
 # What of `measure` is said to people, or is about the study and not about one trial.
 _OF_THE_STUDY = frozenset({"name", "repeats", "front_repeats"})
 
-# Which of several equal devices, and where compiled code is kept.
-_WHICH_NOT_HOW = frozenset({"CUDA_VISIBLE_DEVICES", "TORCHINDUCTOR_CACHE_DIR"})
+# Which of several equal devices, and where compiled code and an engine's settings are kept.
+_WHICH_NOT_HOW = frozenset(
+    {"ACCELERATE_DEEPSPEED_CONFIG_FILE", "CUDA_VISIBLE_DEVICES", "TORCHINDUCTOR_CACHE_DIR"}
+)
 
 
 def effective(built: Built, config: TrialConfig) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from memsweep.readback.plain import digest, plain
+from memsweep.readback.shares import n_numbers, shape
 from memsweep.trainers.adapter import adapter_facts
 
 # Parts that PEFT adds beside those that its method's own prefix names.
@@ -76,7 +77,7 @@ def function_of(module: Any) -> Any | None:
 
 def trained_parameters(model: torch.nn.Module) -> int:
     """Return how many numbers the optimizer changes."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return sum(n_numbers(parameter) for parameter in model.parameters() if parameter.requires_grad)
 
 
 def without_adapter(model: Any) -> Any:
@@ -212,7 +213,7 @@ def adapter_of(model: Any) -> dict[str, Any] | None:
 def model_facts(model: Any) -> dict[str, Any]:
     """Return what a model is, its adapter left out, as JSON-ready data."""
     parameters = list(model.named_parameters())
-    shapes = [[name, list(p.shape), str(p.dtype), p.requires_grad] for name, p in parameters]
+    shapes = [[name, shape(p), str(p.dtype), p.requires_grad] for name, p in parameters]
     kinds = Counter(type(module).__name__ for module in model.modules())
     config = {name: value for name, value in model.config.to_dict().items() if name not in _NOT_ITS_OWN}
     return {
@@ -224,7 +225,7 @@ def model_facts(model: Any) -> dict[str, Any]:
         "dtypes": dict(sorted(Counter(str(p.dtype) for _, p in parameters).items())),
         "base_dtypes": dict(sorted(base_dtypes(model).items())),
         "trained_parameters": trained_parameters(model),
-        "parameters": sum(p.numel() for _, p in parameters),
+        "parameters": sum(n_numbers(p) for _, p in parameters),
         "parameters_sha256": digest(shapes),
         "modules": dict(sorted(kinds.items())),
         "quantization": quantized(model),

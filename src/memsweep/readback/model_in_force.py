@@ -24,6 +24,7 @@ from memsweep.readback.model_facts import (
     without_adapter,
 )
 from memsweep.readback.plain import plain, short
+from memsweep.readback.shares import n_numbers
 from memsweep.trainers.build import Built
 from memsweep.trainers.fields import field_for
 
@@ -239,7 +240,7 @@ def _module_differences(label: str, model: Any, config: Any, asked: Mapping[str,
 
 def _prompt_differences(label: str, model: Any) -> Iterable[str]:
     """Say where what is put before a row is nothing, or hides the row's end from the head that reads it."""
-    if not any(parameter.numel() for parameter in model.prompt_encoder.parameters()):
+    if not any(n_numbers(parameter) for parameter in model.prompt_encoder.parameters()):
         yield f"{label} was asked for; there is nothing before a sequence"
     # Source: transformers==5.24.0 modeling_layers.py: will not detect padding tokens in `inputs_embeds`
     passes_embeddings = not any(hasattr(part, "prefix_projection") for part in model.prompt_encoder.values())

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memsweep.readback.plain import plain
+from memsweep.readback.shares import n_numbers, updated
 
 # bitsandbytes pages nothing smaller.  Source: bitsandbytes==0.50.2 optim/optimizer.py get_state_buffer
 _SMALLEST_PAGED = 100_000
@@ -25,21 +26,23 @@ def innermost(optimizer: Any) -> Any:
     return optimizer
 
 
-def planned_states(optimizer: Any) -> Iterator[tuple[int, int, bool]]:
+def planned_states(wrapped: Any) -> Iterator[tuple[int, int, bool]]:
     """Yield size, bits of state and whether that is paged, for each tensor that bitsandbytes trains.
+
+    An engine that shards hands it parts of weights laid end to end, which it takes for any other tensor.
 
     The state is made in the first step; these are the optimizer's own rules for it.
     Source: bitsandbytes==0.50.2 optim/optimizer.py get_config, init_state, get_state_buffer
     """
+    optimizer = innermost(wrapped)
     manager = optimizer.mng
     bits = {id(getattr(part, name)): config for part, name, config in manager.module_weight_config_triple}
     bits.update(manager.pid2config)
-    for group in optimizer.param_groups:
-        for tensor in group["params"]:
-            size = tensor.numel()
-            own = bits.get(id(tensor), {}).get("optim_bits", optimizer.args.optim_bits)
-            is_paged = optimizer.is_paged and tensor.device.type != "cpu" and size >= _SMALLEST_PAGED
-            yield size, 32 if size < optimizer.args.min_8bit_size else own, is_paged
+    for tensor in updated(wrapped):
+        size = tensor.numel()
+        own = bits.get(id(tensor), {}).get("optim_bits", optimizer.args.optim_bits)
+        is_paged = optimizer.is_paged and tensor.device.type != "cpu" and size >= _SMALLEST_PAGED
+        yield size, 32 if size < optimizer.args.min_8bit_size else own, is_paged
 
 
 def has_planned_states(optimizer: Any) -> bool:
@@ -51,12 +54,12 @@ def optimizer_facts(optimizer: Any) -> dict[str, Any]:
     """Return what an optimizer is, and in how many bits it keeps how many numbers."""
     inner = innermost(optimizer)
     groups = [
-        {"numbers": sum(p.numel() for p in group["params"]), **_hyperparameters(group)}
+        {"numbers": sum(n_numbers(p) for p in group["params"]), **_hyperparameters(group)}
         for group in inner.param_groups
     ]
     states: Counter[str] = Counter()
     if has_planned_states(inner):
-        for size, bits, is_paged in planned_states(inner):
+        for size, bits, is_paged in planned_states(optimizer):
             states[f"{bits} bits{', paged' if is_paged else ''}"] += size
     return {
         "class": f"{type(inner).__module__}.{type(inner).__qualname__}",
@@ -95,12 +98,12 @@ def optimizer_differences(trainer: Any) -> Iterable[str]:
         if name not in _NOT_NUMBERS and wrong:
             yield f"{label} with {name}={plain(value)}; the optimizer has {name}={wrong[0]}"
     if has_planned_states(optimizer):
-        yield from _state_differences(label, optimizer)
+        yield from _state_differences(label, trainer.optimizer)
 
 
-def _state_differences(label: str, optimizer: Any) -> Iterable[str]:
+def _state_differences(label: str, wrapped: Any) -> Iterable[str]:
     """Say when an optimizer of few bits, or a paged one, keeps no tensor's state so."""
-    states = list(planned_states(optimizer))
+    optimizer, states = innermost(wrapped), list(planned_states(wrapped))
     if optimizer.args.optim_bits < 32 and not any(bits < 32 for _, bits, _ in states):
         least = optimizer.args.min_8bit_size
         yield (

@@ -9,14 +9,16 @@ from typing import Any
 
 import torch
 
+from memsweep.ranks.simulated import is_simulated
 from memsweep.readback.model_facts import attention
 from memsweep.readback.plain import digest, plain, simple_fields
+from memsweep.readback.shares import n_numbers, optimizer_share, weights_share
 
 # What TRL calls the lengths of the examples in a packed row.  Source: trl==1.16.0 data_utils.py pack_dataset
 LENGTHS = "seq_lengths"
 
 # What every trial has, and what only counts or prints.
-_OURS = frozenset({"Bracket", "DefaultFlowCallback", "PrinterCallback", "ProgressCallback"})
+_OURS = frozenset({"Bracket", "DefaultFlowCallback", "PrinterCallback", "ProgressCallback", "SignOfLife"})
 
 
 def rows_facts(trainer: Any, rows: Any) -> dict[str, Any] | None:
@@ -105,7 +107,7 @@ def reference(trainer: Any) -> dict[str, Any] | None:
         return None
     dtypes = Counter(str(p.dtype) for p in model.parameters())
     return {
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": sum(n_numbers(p) for p in model.parameters()),
         "dtypes": dict(sorted(dtypes.items())),
         "attention": attention(model),
     }
@@ -124,11 +126,38 @@ def collator_facts(trainer: Any) -> dict[str, Any]:
 
 def launch_facts(trainer: Any) -> dict[str, Any]:
     """Return on what, and in how many processes, the trainer computes."""
+    n_processes = trainer.accelerator.num_processes
     return {
         "device": str(trainer.args.device),
         "threads": torch.get_num_threads(),
-        "processes": trainer.accelerator.num_processes,
+        "processes": n_processes,
         "distributed": plain(trainer.accelerator.distributed_type),
         "zero_stage": zero_stage(trainer),
         "fsdp_version": fsdp_version(trainer),
+        **(_shared(trainer) if n_processes > 1 else {}),
     }
+
+
+def _shared(trainer: Any) -> dict[str, Any]:
+    """Return how the work is shared: on what, by which engine's settings, and what of it is here."""
+    engine = _engine(trainer)
+    return {
+        "backend": torch.distributed.get_backend(),
+        "simulated_devices": trainer.args.device.type == "cpu",
+        "cpu_as_accelerator": is_simulated(),
+        "deepspeed": None if engine is None else _engine_settings(engine),
+        "weights_share": round(weights_share(trainer.model), 4),
+        "optimizer_share": _rounded(optimizer_share(trainer)),
+    }
+
+
+def _engine_settings(engine: Any) -> dict[str, Any]:
+    """Return DeepSpeed's configuration, accelerate's and the trainer's answers to `auto` in it."""
+    # How often it is to print of itself: accelerate says never, as infinity.
+    return {
+        name: plain(value) for name, value in engine.deepspeed_config.items() if name != "steps_per_print"
+    }
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from memsweep.findings.answers import answers_among, cost_text
+from memsweep.findings.gains import comparison
 from memsweep.findings.words import changes_text, remarks_text
 from memsweep.record.trial import TrialResult
 from memsweep.report.sheet import Sheet, choice, command
@@ -24,7 +25,7 @@ def answer_cards(sheet: Sheet) -> str:
 
 
 def _answer(sheet: Sheet, title: str, result: TrialResult, numbers: list[int]) -> str:
-    compared = sheet.findings.comparison(result)
+    compared = comparison(sheet.findings, result)
     changes = changes_text(result.changes)
     return _card(sheet, title, changes, result, f'<p class="compared">{escape(compared)}</p>', numbers)
 

@@ -9,8 +9,10 @@ from memsweep.findings.find import find
 from memsweep.record.folder import StudyFolder, write_text
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
+from memsweep.report.circumstances import recorded_facts
 from memsweep.report.html import write_report
 from memsweep.report.markdown import markdown
+from memsweep.report.parameters import unsearched
 from memsweep.report.pictures import write_pictures
 
 Failed = Callable[[str, Exception], None]
@@ -40,7 +42,9 @@ def write_reports(
 
     def text() -> Path:
         paths = [path.relative_to(folder.path).as_posix() for path in drawn]
-        write_text(folder.report_markdown, markdown(findings, paths))
+        chosen = unsearched(folder, (result for group in findings.groups() for result in group.results))
+        said = markdown(findings, paths, recorded_facts(folder, findings), chosen)
+        write_text(folder.report_markdown, said)
         return folder.report_markdown
 
     written = []

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from memsweep.findings.gains import baseline_gains, brief_text
 from memsweep.findings.refusals import refusals
 from memsweep.findings.spent import spent
 from memsweep.findings.words import (
@@ -123,8 +124,8 @@ def _figure(sheet: Sheet, result: TrialResult, name: str) -> str:
     if name not in result.objectives:
         return '<td class="number"></td>'
     findings = sheet.findings
-    ratio = findings.ratio(result, name)
-    compared = "" if ratio is None else f"{ratio:.2f} x baseline"
+    gain = baseline_gains(findings, result).get(name)
+    compared = "" if gain is None else f"{brief_text(gain)} baseline"
     if findings.is_baseline(result):
         compared = "baseline"
     text = findings.figure(result, name)

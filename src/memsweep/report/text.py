@@ -15,8 +15,10 @@ from rich.text import Text
 
 from memsweep.findings.answers import answers
 from memsweep.findings.find import Findings, find
+from memsweep.findings.gains import baseline_gains, brief_text
 from memsweep.findings.intervals import n_runs
 from memsweep.findings.refusals import refusals
+from memsweep.findings.views import View, change_words, view
 from memsweep.findings.words import (
     SHOWN_NUMBERS,
     caution,
@@ -57,14 +59,19 @@ def print_study(
     console = console or Console(highlight=False)
     findings = find(results, study)
     console.print()
-    if findings.front:
+    fronts = shown_fronts(findings)
+    for shown in fronts:
         if console.is_terminal:
-            console.print(front_table(findings))
+            console.print(front_table(findings, shown))
         else:
             # A pipe has no width to fit into: wrapping there only hinders whoever reads or greps it.
             wide = Console(file=console.file, width=PLAIN_COLUMNS, highlight=False, color_system=None)
-            wide.print(front_table(findings, is_plain=True))
-    else:
+            table = front_table(findings, shown, is_plain=True)
+            console.print(Text(str(table.title)), soft_wrap=True)
+            table.title = None
+            wide.print(table)
+            console.print()
+    if not fronts:
         console.print(Text("No trial was measured that meets every demand.", style="bold red"))
     for line in belief_lines(findings):
         console.print(Text(line), soft_wrap=True)
@@ -80,15 +87,25 @@ def print_study(
         console.print(Text(f"{name}: {place}"), soft_wrap=True)
 
 
-def front_table(findings: Findings, *, is_plain: bool = False) -> Table:
-    """Return the Pareto front as a table, compared with the baseline and grouped by what it changes."""
-    words = [word for result in findings.front for word in result.label.split(" ")]
+def shown_fronts(findings: Findings) -> tuple[View, ...]:
+    """Return what is shown: the front of what trains the same first, then that of everything; each once."""
+    same, everything = view(findings, ()), view(findings, change_words(findings))
+    different = everything if everything.front != same.front else None
+    return tuple(one for one in (same, different) if one is not None and one.front)
+
+
+def front_table(findings: Findings, shown: View, *, is_plain: bool = False) -> Table:
+    """Return the Pareto front of a view as a table, with the baseline's multiples, by what it changes."""
+    words = [word for result in shown.front for word in result.label.split(" ")]
+    compared = [baseline_gains(findings, result) for result in shown.front]
     notes = ["x: times the baseline"] if findings.baseline is not None else []
-    if any(findings.interval(result, name) for result in findings.front for name in findings.objectives):
+    if any(gain.is_doubtful for gains in compared for gain in gains.values()):
+        notes.append("?: unsure")
+    if any(findings.interval(result, name) for result in shown.front for name in findings.objectives):
         notes.append("\N{PLUS-MINUS SIGN}: 95 % interval")
-    compared = f" ({', '.join(notes)})" if notes else ""
+    said = f" ({', '.join(notes)})" if notes else ""
     table = Table(
-        title=f"Pareto front of {findings.study.name}: {trials_text(len(findings.front))}{compared}",
+        title=f"Pareto front of {findings.study.name}{_what(shown)}: {trials_text(len(shown.front))}{said}",
         title_justify="left",
         title_style="bold",
         box=None if is_plain else box.SIMPLE_HEAD,
@@ -101,46 +118,52 @@ def front_table(findings: Findings, *, is_plain: bool = False) -> Table:
         table.add_column(name_text(name), justify="right", no_wrap=True)
     table.add_column("kept", justify="right", no_wrap=True)
     table.add_column("changes", overflow="fold", min_width=9)
-    if findings.tied:
+    if shown.tied:
         table.add_column("tied with", overflow="fold")
-    on_front = {result.number for result in findings.front}
-    for group in findings.groups():
-        for result in group.results:
-            if result.number in on_front:
-                table.add_row(*_row(findings, result, " " if is_plain else "\n"))
+    for result in sorted(shown.front, key=lambda result: (len(result.changes), result.changes)):
+        table.add_row(*_row(findings, shown, result, " " if is_plain else "\n"))
     return table
 
 
-def _row(findings: Findings, result: TrialResult, separator: str) -> list[str | Text]:
+def _what(shown: View) -> str:
+    """Return which set-ups a table is about: ` among set-ups that train exactly what the baseline trains`."""
+    if shown.accepted:
+        return ", whatever set-ups change"
+    is_all = not any(result.choice for result in shown.front)  # an app without techniques has no other
+    return "" if is_all else " among set-ups that train exactly what the baseline trains"
+
+
+def _row(findings: Findings, shown: View, result: TrialResult, separator: str) -> list[str | Text]:
     cells: list[str | Text] = [f"{result.number}{MARK if result.remarks else ''}", Text(result.label)]
+    compared = baseline_gains(findings, result)
     for name in findings.objectives:
-        ratio = findings.ratio(result, name)
-        compared = "" if ratio is None else f"{separator}({ratio:.2f} x)"
-        cells.append(findings.figure(result, name) + compared)
+        gain = f"{separator}({brief_text(compared[name])})" if name in compared else ""
+        cells.append(findings.figure(result, name) + gain)
     kept = findings.kept_share(result)
     cells.append("" if kept is None else f"{kept:.0%}")
     cells.append(", ".join(result.changes).replace("_", " ") or "nothing")
-    if findings.tied:
-        cells.append(", ".join(map(str, findings.tied.get(result.number, ()))))
+    if shown.tied:
+        cells.append(", ".join(map(str, shown.tied.get(result.number, ()))))
     return cells
 
 
 def belief_lines(findings: Findings) -> list[str]:
-    """Return how far the front is to be believed: who might be on it too, runs, remarks, a caution."""
-    lines = []
-    if findings.contenders:
-        shown = list(findings.contenders.items())[:SHOWN_NUMBERS]
-        texts = [f"{number} ({tie_text(others)})" for number, others in shown]
-        more = len(findings.contenders) - len(shown)
-        left = f" and {more} more" if more else ""
-        lines.append(f"Might as well be on it: {', '.join(texts)}{left}")
-    runs = [f"{result.number} ({n_runs(result)})" for result in findings.front if n_runs(result) > 1]
+    """Return how far the fronts are to be believed: who might be on them too, runs, remarks, a caution."""
+    lines, fronts = [], shown_fronts(findings)
+    for shown in fronts:
+        if shown.contenders:
+            first = list(shown.contenders.items())[:SHOWN_NUMBERS]
+            texts = [f"{number} ({tie_text(others)})" for number, others in first]
+            more = len(shown.contenders) - len(first)
+            left = f" and {more} more" if more else ""
+            which = f" (the front{_what(shown)})" if len(fronts) > 1 else ""
+            lines.append(f"Might as well be on it{which}: {', '.join(texts)}{left}")
+    members = {result.number: result for shown in fronts for result in shown.front}.values()
+    runs = [f"{result.number} ({n_runs(result)})" for result in members if n_runs(result) > 1]
     if runs:
         lines.append(f"Medians over several runs: {', '.join(runs)}")
-    lines += [
-        f"{MARK} trial {result.number}: {remarks_text(result)}" for result in findings.front if result.remarks
-    ]
-    if findings.front and caution(findings.study):
+    lines += [f"{MARK} trial {result.number}: {remarks_text(result)}" for result in members if result.remarks]
+    if fronts and caution(findings.study):
         lines.append(caution(findings.study))
     return lines
 

@@ -40,7 +40,8 @@ class Circumstances:
             baseline, else `emulated`; None takes it from the device: CUDA does, a CPU does not.
         compute_capability: Of the CUDA device, e.g. 9.0; None when unknown, which breaks no rule.
         network: Whether something can be downloaded.
-        several_processes: Whether the launch can give a trial more than one process.
+        several_devices: Whether a trial can have several processes, with a device each.
+        several_processes: Whether something can be started beside a trial: a server of its own.
     """
 
     trainer: str
@@ -51,6 +52,7 @@ class Circumstances:
     bf16: str | None = None
     compute_capability: float | None = None
     network: bool = True
+    several_devices: bool = False
     several_processes: bool = False
 
     def __post_init__(self) -> None:
@@ -64,6 +66,8 @@ def circumstances_here(
     catalogue: Catalogue,
     numbers: Mapping[str, int | None] | None = None,
     arguments: Mapping[str, Any] | None = None,
+    *,
+    simulates_devices: bool = False,
 ) -> Circumstances:
     """Return the circumstances of a trial on this machine.
 
@@ -73,6 +77,7 @@ def circumstances_here(
         catalogue: Which packages matter.
         numbers: Of the configuration; those that are None are left out.
         arguments: `trainer.arguments`.
+        simulates_devices: `launch.simulates_devices`.
     """
     options = [option for technique in catalogue.techniques.values() for option in technique.options.values()]
     packages = {Requirement(text).name for option in options for text in option.needs.packages}
@@ -90,6 +95,7 @@ def circumstances_here(
         bf16="native" if native else "emulated",
         compute_capability=capability,
         network=os.environ.get("HF_HUB_OFFLINE", "").lower() not in ("1", "on", "yes", "true"),
+        several_devices=simulates_devices if device is Device.CPU else machine.n_devices() > 1,
     )
 
 

@@ -34,9 +34,14 @@ def unmet(option: Option, here: Circumstances) -> list[str]:
         sentences.append(f"{label} needs compute capability {least:.1f} or more, got {has:.1f}")
     if needs.network and not here.network:
         sentences.append(f"{label} needs the network, which is switched off (HF_HUB_OFFLINE): it downloads")
+    if needs.several_devices and not here.several_devices:
+        sentences.append(
+            f"{label} needs several devices, one for each of its processes, and there are not so many here; "
+            "launch=cpu_simulated lets processes on a CPU stand in for them"
+        )
     if needs.several_processes and not here.several_processes:
         sentences.append(
-            f"{label} needs several processes a trial: this version starts one, so not offered yet"
+            f"{label} needs a process beside the trial, which is not started for it: not offered yet"
         )
     return sentences
 

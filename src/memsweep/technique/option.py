@@ -106,14 +106,17 @@ class Needs:
         device: `any` or `cuda`.
         min_compute_capability: Of the CUDA device, e.g. 9.0; None means any.
         network: Whether it downloads something when a trial runs.
-        several_processes: Whether a trial needs more than one process.
-        verified: On what its effect was seen: `cpu`, `hardware`, or `source` (read, not run).
+        several_devices: Whether a trial takes several processes, with a device each.
+        several_processes: Whether something else must run beside a trial: a server of its own.
+        verified: On what its effect was seen: `cpu`; `simulated`, several processes on a CPU in place of
+            devices; `hardware`; or `source` (read, not run).
     """
 
     packages: tuple[str, ...] = ()
     device: str = "any"
     min_compute_capability: float | None = None
     network: bool = False
+    several_devices: bool = False
     several_processes: bool = False
     verified: str = "cpu"
 

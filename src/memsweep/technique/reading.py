@@ -156,12 +156,21 @@ def _check_settings(
 
 
 def _needs(data: Mapping[str, Any], problems: list[str]) -> Needs:
-    known = ("packages", "device", "min_compute_capability", "network", "several_processes", "verified")
+    known = (
+        "packages",
+        "device",
+        "min_compute_capability",
+        "network",
+        "several_devices",
+        "several_processes",
+        "verified",
+    )
     only(data, known, "needs", problems)
     if data.get("device", "any") not in ("any", "cuda"):
         problems.append(f"needs.device must be any or cuda, got {data['device']!r}")
-    if data.get("verified", "cpu") not in ("cpu", "hardware", "source"):
-        problems.append(f"needs.verified must be cpu, hardware or source, got {data['verified']!r}")
+    if data.get("verified", "cpu") not in ("cpu", "simulated", "hardware", "source"):
+        got = data["verified"]
+        problems.append(f"needs.verified must be cpu, simulated, hardware or source, got {got!r}")
     _are_numbers(data, ("min_compute_capability",), "needs", problems)
     for package in as_list(data.get("packages")):
         try:

@@ -25,6 +25,13 @@ ANYTHING = "0"
 """A version for a package that no bound is set on."""
 
 
+_SEEN = {
+    "source": "not verified on hardware",
+    "simulated": "seen on a CPU with launch=cpu_simulated, not verified on several devices",
+}
+"""What is said of an option that was not seen to work as it is meant to be used."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """What the rules say of one option in one trainer.
@@ -37,7 +44,7 @@ class Cell:
             fact that a rule is about to its value); empty when nothing.
         needs: What this machine lacks for it; empty when nothing.
         wants: What it needs of any machine, in words; empty when nothing.
-        verified: On what its effect was seen: `cpu`, `hardware`, or `source` (read, not run).
+        verified: On what its effect was seen: `cpu`, `simulated`, `hardware`, or `source` (read, not run).
         reasons: Why it is refused whatever is chosen with it; empty when it works.
     """
 
@@ -61,11 +68,13 @@ class Cell:
 
     @property
     def word(self) -> str:
-        """`yes`, `with` (something else), `needs` (another machine), `unverified` (on hardware) or `no`."""
+        """`yes`, `with` (something else), `needs` (another machine), `simulated`, `unverified` or `no`."""
         if self.reasons:
             return "no"
         if self.verified == "source":
             return "unverified"
+        if self.verified == "simulated":
+            return "simulated"
         if self.needs:
             return "needs"
         return "with" if self.partners else "yes"
@@ -75,7 +84,7 @@ class Cell:
         """The verdict as a phrase."""
         if self.reasons:
             return "; ".join(self.reasons)
-        parts = ["not verified on hardware"] if self.verified == "source" else []
+        parts = [_SEEN[self.verified]] if self.verified in _SEEN else []
         parts += [f"needs {', '.join(self.needs)}"] if self.needs else []
         parts += [f"with {', or '.join(_grouped(self.partners))}"] if self.partners else []
         return "; ".join(parts) or "yes"
@@ -83,7 +92,8 @@ class Cell:
 
 LEGEND = (
     "yes: works with all else at its baseline. with: works together with other options. "
-    "needs: works, but not on this machine. unverified: works by its source code; not verified on hardware. "
+    "needs: works, but not on this machine. simulated: works with launch=cpu_simulated, several processes on "
+    "a CPU; not verified on several devices. unverified: works by its source code; not verified on hardware. "
     "no: refused. The reasons: memsweep techniques --trainer NAME"
 )
 """What the words in `by_trainer` mean."""
@@ -163,7 +173,8 @@ def _wants(needs: Needs) -> str:
     words += [f"compute capability {needs.min_compute_capability}"] if needs.min_compute_capability else []
     words += [*needs.packages]
     words += ["the network"] if needs.network else []
-    words += ["several processes"] if needs.several_processes else []
+    words += ["several devices"] if needs.several_devices else []
+    words += ["a process beside the trial"] if needs.several_processes else []
     return ", ".join(words)
 
 
@@ -181,6 +192,7 @@ def _granted(here: Circumstances, device: str, options: Sequence[Option]) -> Cir
         versions=versions,
         compute_capability=None,
         network=True,
+        several_devices=True,
         several_processes=True,
     )
 
@@ -197,8 +209,10 @@ def _lacking(
             installed = here.versions.get(wanted.name)
             if installed is None or not wanted.specifier.contains(installed, prereleases=True):
                 lacking.append(text)
+        if needs.several_devices and not here.several_devices:
+            lacking.append("several devices, or launch=cpu_simulated")
         if needs.several_processes and not here.several_processes:
-            lacking.append("several processes a trial")
+            lacking.append("a process beside the trial")
         if needs.network and not here.network:
             lacking.append("the network")
     return tuple(dict.fromkeys(lacking))

@@ -17,6 +17,7 @@ from transformers import TrainingArguments
 
 from memsweep.errors import ConfigError
 from memsweep.machine import Device, has_native_bf16
+from memsweep.ranks.plan import plan_of, simulates
 from memsweep.trainers.fields import field_names, resolved
 from memsweep.trainers.recipe import Recipe, TrialRequest
 
@@ -75,6 +76,12 @@ def micro_batches(batch: int, asked: Mapping[str, Any]) -> tuple[int, int]:
         ConfigError: If the micro-batch, times the processes, does not divide the batch.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if batch % processes:
+        fitting = ", ".join(str(n) for n in range(1, batch + 1) if batch % n == 0)
+        raise ConfigError(
+            f"trainer.batch={batch} cannot be shared out to {processes} processes: make it a multiple of "
+            f"{processes}, or take {fitting} of them"
+        )
     micro = int(asked.get(MICRO, max(1, batch // processes)))
     share = micro * processes
     if share < 1 or batch % share:
@@ -106,6 +113,9 @@ def model_keywords(recipe: Recipe, request: TrialRequest) -> dict[str, Any]:
         keywords.setdefault(
             "dtype", "float32"
         )  # a trainer of TRL's takes the file's type, which may be bfloat16
+    if plan_of(request.settings.launch) is not None:
+        # Each process loads the model for its own device; one trainer would have it spread over all.
+        keywords.setdefault("device_map", None)
     if request.revision is not None:
         keywords["revision"] = request.revision
     if not recipe.quantization_keyword and (quantization := quantization_config(request)) is not None:
@@ -183,10 +193,14 @@ def prompt_room(recipe: Recipe, arguments: TrainingArguments) -> int | None:
 def _comparable(request: TrialRequest) -> dict[str, Any]:
     """Return what keeps trials comparable and cheap: no saving, no reporting, one order of the data."""
     on_cpu = request.device is Device.CPU
+    launch = request.config.launch
+    is_accelerator = simulates(
+        plan_of(request.settings.launch), simulates_devices=on_cpu and launch.simulates_devices
+    )
     return {
         "output_dir": str(request.folder),
         "seed": request.config.seed,
-        "use_cpu": on_cpu,
+        "use_cpu": on_cpu and not is_accelerator,
         "dataloader_pin_memory": not on_cpu,
         "save_strategy": "no",
         # The measuring callback asks for logs, where they disturb no window.

@@ -73,7 +73,7 @@ def block_of(built_args: Any, recipe: Recipe) -> Block:
     """
     micro, accumulation = getattr(built_args, MICRO), getattr(built_args, ACCUMULATION)
     if recipe.generations_field is None:
-        return Block(micro * accumulation)
+        return Block(micro * accumulation * built_args.world_size)
     prompts = built_args.generation_batch_size // getattr(built_args, recipe.generations_field)
     parts = built_args.steps_per_generation * built_args.num_iterations
     together = math.lcm(parts, accumulation)

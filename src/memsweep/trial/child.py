@@ -75,7 +75,7 @@ def run(payload_fd: int, messages_fd: int, began: float, parent_pid: int, *, fre
         with open(payload_fd, "rb") as file:
             file.seek(0)
             payload: Payload = pickle.load(file)
-        _redirect(payload)
+        redirect(payload.stdout, payload.stderr)
         if not fresh:
             _shed()
             _apply_late(payload.environment)
@@ -118,11 +118,11 @@ def _settle(parent_pid: int) -> None:
     kernel.volunteer_for_the_oom_killer()
 
 
-def _redirect(payload: Payload) -> None:
-    """Send everything that this process and its children print to the trial's logs."""
+def redirect(stdout: str, stderr: str) -> None:
+    """Send everything that this process and its children print to two files, which are emptied."""
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123
         os.dup2(nothing.fileno(), 0)
-    for number, path, stream in ((1, payload.stdout, sys.stdout), (2, payload.stderr, sys.stderr)):
+    for number, path, stream in ((1, stdout, sys.stdout), (2, stderr, sys.stderr)):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         file = os.open(path, flags, 0o644)
         os.dup2(file, number)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memsweep.config.schema import DatasetSource, ModelSource, TrialConfig
-from memsweep.errors import TwoOwners
-from memsweep.machine import ALLOCATOR_VARIABLES, Device, n_cores
+from memsweep.errors import ConfigError, TwoOwners
+from memsweep.machine import ALLOCATOR_VARIABLES, Device, device, n_cores
+from memsweep.ranks.plan import Plan, plan_of
 from memsweep.technique.settings import Settings
-from memsweep.trial.lease import Lease
+from memsweep.trial.lease import Lease, visible_devices
 from memsweep.trial.variables import DEVICES, hides_devices
 
 # Each gives way to the caller's own environment.
@@ -52,7 +53,9 @@ def trial_environment(
 
     Raises:
         TwoOwners: If the launch and a technique set one variable to different values.
+        ConfigError: If its processes cannot have a device each.
     """
+    plan = plan_of(settings.launch)
     launch, technique = dict(config.launch.environment), dict(settings.environment)
     clashes = [name for name in technique if launch.get(name, technique[name]) != technique[name]]
     if clashes:
@@ -66,15 +69,16 @@ def trial_environment(
         **_offline(config),
         **base,
         **_device(config),
-        **_threads(config, base, lease),
+        **_threads(config, base, lease, plan),
     }
     if any(name in technique for name in ALLOCATOR_VARIABLES):
         for name in ALLOCATOR_VARIABLES:  # the name that is not set here would win over the one that is
             environment.pop(name, None)
     environment |= {**launch, **technique}
-    return (
-        environment if lease is None or hides_devices(environment) else {**environment, **lease.environment}
-    )
+    if lease is not None and not hides_devices(environment):
+        environment |= lease.environment
+    _require_devices(config, plan, environment)
+    return environment
 
 
 def _offline(config: TrialConfig) -> dict[str, str]:
@@ -92,10 +96,41 @@ def threads_of_share(lease: Lease) -> dict[str, str]:
     return dict.fromkeys(_THREADS, str(len(lease.cores)))
 
 
-def _threads(config: TrialConfig, base: Mapping[str, str], lease: Lease | None) -> dict[str, str]:
-    """Return the compute threads: what is asked for, else its share, the caller's setting, one per core."""
+def _threads(
+    config: TrialConfig, base: Mapping[str, str], lease: Lease | None, plan: Plan | None
+) -> dict[str, str]:
+    """Return the compute threads: what is asked for, else its share, the caller's setting, one per core.
+
+    Several processes share out what a single one would have, whatever the caller has set for one.
+    """
     if config.launch.threads:
         return dict.fromkeys(_THREADS, str(config.launch.threads))
+    if plan is not None:
+        n_shared = n_cores() if lease is None else len(lease.cores)
+        return dict.fromkeys(_THREADS, str(max(1, n_shared // plan.n_processes)))
     if lease is not None:
         return threads_of_share(lease)
     return {name: base.get(name) or str(n_cores()) for name in _THREADS}
+
+
+def _require_devices(config: TrialConfig, plan: Plan | None, environment: Mapping[str, str]) -> None:
+    """Raise if there is not a device, or what stands in for one, for each process.
+
+    Raises:
+        ConfigError: With what to type.
+    """
+    if plan is None:
+        return
+    if device(config.launch.device)[0] is Device.CPU:
+        if not config.launch.simulates_devices:
+            raise ConfigError(
+                f"{plan.n_processes} processes need a device each, and launch.device={config.launch.device} "
+                "has none; launch=cpu_simulated lets processes on a CPU stand in for devices"
+            )
+        return
+    n_visible = len(visible_devices(environment))
+    if n_visible < plan.n_processes:
+        raise ConfigError(
+            f"{plan.n_processes} processes need a device each, and a trial sees {n_visible}; ask for "
+            f"{n_visible or 'one'} of them, or for fewer slots (hydra.launcher.slots)"
+        )

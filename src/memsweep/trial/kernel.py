@@ -68,11 +68,16 @@ def open_devices(prefix: str) -> list[str]:
 
 def children(pid: int) -> list[int]:
     """Return the processes whose parent is `pid`, zombies among them."""
+    tasks = Path(f"/proc/{pid}/task")
     try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+        found = (tasks / str(pid) / "children").read_text(encoding="ascii").split()
     except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
         return [other for other, parent in _parents() if parent == pid]
-    return [int(word) for word in text.split()]
+    with suppress(OSError):  # a thread, or all of it, has ended meanwhile
+        for task in tasks.iterdir():  # what other threads have started stands with them
+            if task.name != str(pid):
+                found += (task / "children").read_text(encoding="ascii").split()
+    return [int(word) for word in found]
 
 
 def is_there(pid: int) -> bool:
@@ -82,6 +87,18 @@ def is_there(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the time that a process and its descendants have computed; 0 once it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    # Fields 14 to 17, its own and that of children it has waited for, counted from the third, the state.
+    fields = stat.rpartition(")")[2].split()
+    own = sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(cpu_seconds, children(pid)))
 
 
 def started_with(pid: int, variable: str) -> str | None:

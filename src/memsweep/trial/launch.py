@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import yaml
 
 from memsweep.config.schema import TrialConfig
+from memsweep.machine import Device, device
+from memsweep.ranks.plan import plan_of
 from memsweep.record.folder import TrialFolder, write_text
 from memsweep.record.rivals import Rivals
 from memsweep.record.trial import TrialRecord
 from memsweep.technique.catalogue import Catalogue
-from memsweep.technique.settings import merge
+from memsweep.technique.settings import Settings, merge
 from memsweep.trial.ending import record_interrupted, record_of
 from memsweep.trial.environment import trial_environment
 from memsweep.trial.isolate import ProcessPool, ProcessRequest, pickled
@@ -26,6 +29,7 @@ from memsweep.trial.watch import OnPhase
 
 # torch first: the template watches what others ask of it while they are imported.
 PRELOAD = ("torch", "memsweep.trial.run")
+_ENGINE = "deepspeed"
 
 
 def run_isolated(
@@ -66,7 +70,7 @@ def run_isolated(
         environment=environment,
         folder=folder.path,
         timeout_seconds=config.launch.timeout_seconds,
-        preload=PRELOAD,
+        preload=preload_of(config, settings),
     )
     try:
         end = pool.run(request, on_phase)
@@ -74,6 +78,19 @@ def run_isolated(
         record_interrupted(folder)
         raise
     return record_of(end, folder, config.launch.timeout_seconds)
+
+
+def preload_of(config: TrialConfig, settings: Settings) -> tuple[str, ...]:
+    """Return what the template of a trial imports.
+
+    Where DeepSpeed is installed accelerate imports it in every trial, to ask whether a model is one of its
+    own.  On CUDA that is left to the trial unless it needs it: what it does to a device has not been seen.
+    """
+    plan = plan_of(settings.launch)
+    on_cpu = device(config.launch.device)[0] is Device.CPU
+    if (plan is not None and plan.deepspeed_config) or (on_cpu and find_spec(_ENGINE) is not None):
+        return (*PRELOAD, _ENGINE)
+    return PRELOAD
 
 
 def run_here(

@@ -17,6 +17,7 @@ from memsweep.trial.lease import Lease
 
 FRAME = struct.Struct("!cQ")  # kind, number of bytes that follow
 PHASE, RESULT, ERROR = b"P", b"R", b"E"
+BEAT, MEET = b"B", b"M"  # of one of several processes, to the one that started them
 
 Send = Callable[[bytes, bytes], None]
 
@@ -41,6 +42,16 @@ def report_phase(phase: Phase) -> None:
         now = time.monotonic()
         _marks.append((phase, now))
         _send(PHASE, f"{phase} {now!r}".encode())
+
+
+def become_one_of_several(send: Send) -> None:
+    """Let this process, which a trial's own has started, tell that one of its phases.
+
+    Args:
+        send: Takes a kind and a body.
+    """
+    global _send
+    _send = send
 
 
 def phases() -> dict[str, float]:

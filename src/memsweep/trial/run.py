@@ -7,35 +7,35 @@ once.  It starts no thread and touches no device.
 
 from __future__ import annotations
 
-import sys
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import datasets
 import torch
 import transformers
 
-from memsweep import __version__
 from memsweep.config.schema import TrialConfig
-from memsweep.errors import ConfigError
-from memsweep.machine import Device, device, machine_facts, machine_name, n_cores, package_versions
+from memsweep.machine import Device, device, machine_facts, machine_name, n_cores
 from memsweep.measure.bracket import Bracket
 from memsweep.measure.device import DeviceMemory
-from memsweep.measure.driver import device_facts, device_use
+from memsweep.measure.driver import device_facts
 from memsweep.measure.live import LiveTensors, held_tensor_bytes
-from memsweep.measure.memory import HostMemory, Memory
+from memsweep.measure.memory import HostMemory
 from memsweep.measure.meter import Meter
 from memsweep.measure.resident import keep_in_memory
 from memsweep.measure.schedule import Schedule
+from memsweep.measure.sign_of_life import SignOfLife
 from memsweep.measure.steady import SteadyState
 from memsweep.measure.surroundings import Surroundings, device_uuid
 from memsweep.measure.throughput import Throughput, throughput
+from memsweep.measure.training_log import TrainingLog
+from memsweep.ranks.plan import plan_of
 from memsweep.readback.effective import checkpointed, effective, effective_hash
 from memsweep.readback.in_force import differences
 from memsweep.readback.model_facts import recompute_alike
+from memsweep.readback.trainer_facts import zero_stage
 from memsweep.record.folder import TrialFolder, write_json
 from memsweep.record.outcome import NotInForce, Outcome, Phase, Reused
 from memsweep.record.rivals import Rivals
@@ -46,51 +46,11 @@ from memsweep.trainers.build import Built, build, recipe_of
 from memsweep.trainers.recipe import TrialRequest
 from memsweep.trial.contest import Contest
 from memsweep.trial.data import Preparation, data_condition, preparation, schedule_of, trial_request
-from memsweep.trial.failure import outcome_of
 from memsweep.trial.findings import cut_short, decided, measured
-from memsweep.trial.process import in_trial_process, lease, phases, report_phase
-
-# Those whose version can change a result.
-PACKAGES = ("accelerate", "bitsandbytes", "datasets", "peft", "torch", "transformers", "trl")
-VERSIONS = {"memsweep": __version__, "python": sys.version.split()[0], **package_versions(PACKAGES)}
-
-
-class _Ended(Exception):
-    """The trial ends here, with an outcome that is no failure of the program."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-        super().__init__(outcome.text)
-
-
-@dataclass
-class _Life:
-    """What is known of a trial while it runs, so that a failure finds it too."""
-
-    folder: TrialFolder
-    phase: Phase = Phase.START
-    memory: Memory | None = None
-    live: LiveTensors | None = None
-    surroundings: Surroundings | None = None
-    uuid: str | None = None
-    hash: str | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-    conditions: dict[str, str] = field(default_factory=dict)
-
-    def enter(self, phase: Phase) -> None:
-        self.phase = phase
-        report_phase(phase)
-
-    def record(self, outcome: Outcome) -> TrialRecord:
-        self.enter(Phase.END)
-        return TrialRecord(
-            outcome=outcome,
-            seconds=phases() if in_trial_process() else {},
-            versions=VERSIONS,
-            effective_hash=self.hash,
-            facts=self.facts,
-            conditions=self.conditions,
-        )
+from memsweep.trial.life import VERSIONS, Ended, Life, lived, recorded
+from memsweep.trial.process import lease
+from memsweep.trial.ranked import run_in_ranks
+from memsweep.trial.team import team
 
 
 def run_trial(
@@ -113,11 +73,17 @@ def run_trial(
         What outcome.json holds.
     """
 
-    def run(life: _Life) -> Outcome:
+    def run(life: Life) -> Outcome:
         settings = merge(config.technique, config.trainer.name, catalogue)
         return _measure(config, settings, life, known or {}, rivals)
 
-    return _recorded(folder, run)
+    try:
+        plan = plan_of(merge(config.technique, config.trainer.name, catalogue).launch)
+        if plan is not None:
+            return run_in_ranks(plan, config, folder, lambda place: lived(place, run))
+    except Exception as problem:  # its text is the outcome's, as of what goes wrong later
+        return recorded(folder, partial(_raise, problem))
+    return recorded(folder, run)
 
 
 def run_with_settings(
@@ -128,28 +94,15 @@ def run_with_settings(
     rivals: Rivals | None = None,
 ) -> TrialRecord:
     """Run the trial with settings that come from no catalogue; otherwise like `run_trial`."""
-    return _recorded(folder, lambda life: _measure(config, settings, life, known or {}, rivals))
+    return recorded(folder, lambda life: _measure(config, settings, life, known or {}, rivals))
 
 
-def _recorded(folder: TrialFolder, run: Callable[[_Life], Outcome]) -> TrialRecord:
-    life = _Life(folder)
-    try:
-        outcome = run(life)
-    except _Ended as end:
-        outcome = end.outcome
-    except Exception as error:
-        if not isinstance(error, ConfigError):
-            _write_traceback(folder)
-        held = life.memory.held_bytes() if life.memory else None
-        outcome = outcome_of(error, life.phase, held, lambda: device_use(life.uuid))
-        error.__traceback__ = None  # its frames hold the model
-    record = life.record(outcome)
-    record.write(folder)
-    return record
+def _raise(problem: Exception, _: Life) -> Outcome:
+    raise problem
 
 
 def _measure(
-    config: TrialConfig, settings: Settings, life: _Life, known: Mapping[str, int], rivals: Rivals | None
+    config: TrialConfig, settings: Settings, life: Life, known: Mapping[str, int], rivals: Rivals | None
 ) -> Outcome:
     where, reason = device(config.launch.device)
     transformers.utils.logging.disable_progress_bar()
@@ -162,7 +115,7 @@ def _measure(
     life.conditions.update(data=data_condition(config, examples))
 
     # Not earlier: it starts a thread, and what the cache lacks is made in a fork while there is only one.
-    torch.set_num_threads(config.launch.threads or n_cores())
+    torch.set_num_threads(config.launch.threads or max(1, n_cores() // team().size))
     life.facts["threads"] = torch.get_num_threads()
     life.enter(Phase.BUILD)
     _note_machine(where, life)
@@ -187,7 +140,7 @@ def _rates(steady: SteadyState, schedule: Schedule, rows: Preparation) -> Throug
     return throughput(steady, schedule, rows.n_examples, rows.prepared, is_packed=rows.is_packed)
 
 
-def _disturbances(life: _Life, steady: SteadyState) -> tuple[str, ...]:
+def _disturbances(life: Life, steady: SteadyState) -> tuple[str, ...]:
     """Take note of the timed passes, and return what a reader must know of what went on beside them."""
     life.facts["windows"] = [
         {"seconds": round(window.seconds, 6), "tokens": window.tokens} for window in steady.windows
@@ -198,7 +151,7 @@ def _disturbances(life: _Life, steady: SteadyState) -> tuple[str, ...]:
     return disturbances.remarks
 
 
-def _note_machine(where: Device, life: _Life) -> None:
+def _note_machine(where: Device, life: Life) -> None:
     """Take note of what the trial computes on.  On CUDA this takes the device, so it follows all forks."""
     devices = []
     if where is Device.CUDA:
@@ -216,7 +169,7 @@ def _train(
     request: TrialRequest,
     schedule: Schedule,
     rows: Preparation,
-    life: _Life,
+    life: Life,
     known: Mapping[str, int],
     contest: Contest,
 ) -> tuple[Bracket, SteadyState]:
@@ -237,11 +190,12 @@ def _train(
         return Meter(trainer, generates=built.recipe.completion_field is not None)
 
     def settling() -> AbstractContextManager[object]:
-        peaks.update(memory.measures())
+        peaks.update(team().largest(memory.measures()))
         lost = contest.lost_by_memory(peaks)
         if lost is not None:
-            raise _Ended(cut_short(lost, None, peaks, built, rows))
-        if request.device is not Device.CPU:
+            raise Ended(cut_short(lost, None, peaks, built, rows))
+        # DeepSpeed's own buffers are in no module and no optimizer that would show them.
+        if request.device is not Device.CPU or zero_stage(trainer) is not None:
             return nullcontext()
         models = (trainer.model, getattr(trainer, "ref_model", None))
         life.live = LiveTensors(held_tensor_bytes(models, trainer.optimizer))
@@ -251,9 +205,9 @@ def _train(
         now = checkpointed(trainer.model)
         if not recompute_alike(before, now):
             changed = f"checkpointing was {before}, and is {now} after the first steps"
-            raise _Ended(NotInForce(differences=(changed,)))
+            raise Ended(NotInForce(differences=(changed,)))
         life.enter(Phase.MEASURE)
-        life.surroundings = Surroundings.begin(torch.get_num_threads(), life.uuid)
+        life.surroundings = Surroundings.begin(torch.get_num_threads(), life.uuid, team().size)
 
     def timed() -> None:
         if not steady.is_warm:
@@ -264,12 +218,15 @@ def _train(
         lost = contest.lost_by_pace(peaks, rates, len(steady.measured), steady.n_left, measure.precision)
         if lost is not None:
             disturbed = _disturbances(life, steady)
-            raise _Ended(cut_short(lost, rates, {**peaks, **memory.measures()}, built, rows, disturbed))
+            raise Ended(cut_short(lost, rates, {**peaks, **memory.measures()}, built, rows, disturbed))
 
     steady = SteadyState(measure.precision, measure.min_passes, measure.max_passes, measure.max_seconds)
-    bracket = Bracket(schedule, steady, memory, ready, settling, measuring, timed)
+    bracket = Bracket(schedule, steady, memory, ready, settling, measuring, timed, agreed=team().together)
     trainer.args.max_steps = schedule.last_edge
+    trainer.add_callback(TrainingLog(life.folder.log))
     trainer.add_callback(bracket)
+    if team().size > 1:
+        trainer.add_callback(SignOfLife(team().go_on))
     try:
         trainer.train()
     finally:
@@ -277,22 +234,13 @@ def _train(
     return bracket, steady
 
 
-def _check_in_force(built: Built, request: TrialRequest, life: _Life, known: Mapping[str, int]) -> None:
+def _check_in_force(built: Built, request: TrialRequest, life: Life, known: Mapping[str, int]) -> None:
     """Write effective.json; end the trial when it is not what was asked for, or known already."""
     facts = effective(built, request.config)
     life.hash = effective_hash(facts)
     write_json(life.folder.effective, {"effective_hash": life.hash, **facts})
     missing = differences(built, request.settings)
     if missing:
-        raise _Ended(NotInForce(differences=missing))
-    if life.hash in known:
-        raise _Ended(Reused(trial=known[life.hash], measures={}))
-
-
-def _write_traceback(folder: TrialFolder) -> None:
-    if in_trial_process():
-        traceback.print_exc()  # its stderr is the trial's log
-    else:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        with folder.stderr.open("a", encoding="utf-8") as log:
-            traceback.print_exc(file=log)
+        raise Ended(NotInForce(differences=missing))
+    if life.hash in known and team().rank == 0:
+        raise Ended(Reused(trial=known[life.hash], measures={}))

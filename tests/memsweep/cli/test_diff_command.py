@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from memsweep.cli.command import main
+from memsweep.diff.review import Review
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,20 @@ def test_the_exit_code_says_whether_something_differs(
     second: int, expected: int, trials: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["diff", trials[0], trials[second], "--exit-code"]) == expected
+
+
+@pytest.mark.parametrize(("broken", "expected"), [((), 0), (("small",), 1)])
+def test_a_preset_that_composes_no_more_ends_with_1_though_nobody_asked_for_exit_codes(
+    broken: tuple[str, ...],
+    expected: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = Review(names=("HEAD", "here"), presets=("default", "small"), broken=broken)
+    monkeypatch.setattr("memsweep.cli.diff._review", lambda _: found)
+
+    assert main(["diff"]) == expected
+    assert ("1 no longer composes" in capsys.readouterr().out) is bool(broken)
 
 
 def test_a_comment_names_the_command_that_prints_all(

@@ -8,7 +8,8 @@ import pyarrow.parquet
 import pytest
 
 from memsweep.config.schema import DatasetConfig, DatasetSource
-from memsweep.data.files import read_rows
+from memsweep.data import files
+from memsweep.data.files import read_rows, stream_rows
 from memsweep.errors import DatasetError
 
 ROWS = [
@@ -76,3 +77,22 @@ def _write(path: Path, source: DatasetSource) -> None:
     else:
         lines = [f"{row['prompt']},{row['completion']},{row['label']}" for row in ROWS]
         path.write_text("\n".join(["prompt,completion,label", *lines]), encoding="utf-8")
+
+
+def test_a_trial_reads_the_first_rows_and_a_stream_has_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in (0, 1):
+        lines = [json.dumps({"text": str(2 * part + number)}) for number in (0, 1)]
+        (tmp_path / f"part{part}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(files, "MOST_ROWS", 3)
+    config = _config(tmp_path, DatasetSource.JSONL)
+
+    assert [row["text"] for row in read_rows(config)] == ["0", "1", "2"]
+    assert [row["text"] for row in stream_rows(config)] == ["0", "1", "2", "3"]
+
+
+def test_a_stream_is_read_as_far_as_it_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\nnot json\n', encoding="utf-8")
+
+    assert next(stream_rows(_config(tmp_path / "bad.jsonl", DatasetSource.JSONL))) == {"text": "fine"}

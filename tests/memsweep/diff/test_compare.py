@@ -126,6 +126,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compared]:
         "excludes:\n",
         "excludes:\n  - adapter: [lora]\n    because: a test says so\n    source: a test\n",
     )
+    edit(conf / "technique" / "adapter" / "lora.yaml", "default: 16", "default: 32")
     edit(conf / "technique" / "optimizer" / "sgd.yaml", "optim: sgd", "optim: sgd_of_another_name")
     edit(conf / "budget" / "l4_24gib.yaml", "memory_bytes: ", "memory_bytes: 1")
     (conf / "experiment" / "gone.yaml").unlink()
@@ -235,6 +236,29 @@ def test_a_rules_change_is_told_by_the_cells_that_vanish_and_why(compared: Compa
     )
 
 
+def test_another_default_of_an_option_that_is_searched_is_a_difference_of_the_preset(
+    compared: Compared,
+) -> None:
+    texts = [one["text"] for one in compared.of("first_look") if one["section"] == "search"]
+
+    assert texts[-1] == "trials with adapter=lora get r 32 instead of 16 (2 of its 6 legal combinations)"
+    assert any("adapter=lora get r 32" in one.get("text", "") for one in compared.of("default"))
+    assert not any("get r 32" in one.get("text", "") for one in compared.of("typed"))
+
+
+def test_a_preset_that_composes_no_more_is_told_apart_from_one_that_composes_now(
+    compared: Compared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMSWEEP_CACHE", str(compared.cache))
+    project = Project(compared.root)
+
+    back = review(sides(".", "HEAD", project), project, Wishes())
+
+    assert compared.found.broken == ()
+    assert back.broken == ("broken",)
+    assert back.to_mapping()["no_longer_compose"] == ["broken"]
+
+
 def test_a_preset_that_composes_on_one_side_only_is_told_and_stops_no_other(compared: Compared) -> None:
     (only,) = compared.of("broken")
 
@@ -255,7 +279,12 @@ def test_new_and_gone_presets_are_told(compared: Compared) -> None:
 def test_what_an_option_sets_is_told_even_where_no_preset_chooses_it(compared: Compared) -> None:
     options = {one["option"]: one for one in compared.found.to_mapping()["options"]}
 
-    assert set(options) == {"budget/l4_24gib", "technique/optimizer/sgd", "technique/packing/bfd"}
+    assert set(options) == {
+        "budget/l4_24gib",
+        "technique/adapter/lora",
+        "technique/optimizer/sgd",
+        "technique/packing/bfd",
+    }
     assert options["technique/optimizer/sgd"]["changes"] == [
         {"path": "settings.trainer.optim", "kind": "changed", "old": "sgd", "new": "sgd_of_another_name"}
     ]
@@ -283,6 +312,7 @@ def test_code_of_another_version_composes_its_own_side(tmp_path: Path) -> None:
     edit(plugin, "    def cells(", "    def cells_of_later(")
     commit(root)
     edit(plugin, "    def cells_of_later(", "    def cells(")
+    edit(plugin, "listed_cells(config, loader, arguments, limit)", "listed_cells(config, more=1)")
     edit(
         root / "src" / "memsweep" / "config" / "schema.py",
         "    seed: int = 0\n",
@@ -296,9 +326,15 @@ def test_code_of_another_version_composes_its_own_side(tmp_path: Path) -> None:
         (one["section"], one.get("path"), one.get("new")) for one in found["differences"][0]["items"]
     ] == [
         ("config", "later", 5),
-        ("search", None, None),
     ]
-    assert "ParetoSweeper of this version does not tell what it searches" in json.dumps(found)
+    first, second = (note["text"] for note in found["notes"] if note["presets"])
+    assert first.startswith("what it searches could not be had at HEAD")
+    assert first.endswith("ParetoSweeper of this version does not tell what it searches")
+    assert second == (
+        "what it searches could not be had at working tree: "
+        "its code raised TypeError: listed_cells() got an unexpected keyword argument 'more'"
+    )
+    assert found["search_unknown"] == ["default"]
 
 
 def test_a_trial_is_compared_with_what_its_overrides_compose_to_now(

@@ -70,7 +70,22 @@ def test_how_the_space_is_written_counts_where_nobody_knows_what_is_searched() -
     new = entry({"hydra.sweeper.params.x": "1,2,3"}, unsearched="too old")
 
     assert found(old, new) == [("config", "hydra.sweeper.params.x")]
-    assert difference(old, new)[1] == ("what it searches is not compared: too old",)
+    assert difference(old, new, ("main", "here"))[1] == (
+        "what it searches could not be had at main and at here: too old",
+    )
+
+
+def test_each_side_that_cannot_tell_what_it_searches_is_named_with_its_reason() -> None:
+    old, new = entry(unsearched="too old"), entry(unsearched="its code raised TypeError: x")
+    names = ("main", "here")
+
+    (one,), _ = difference(entry(space=space(("x", [1]))), new, names)
+
+    assert one.text == "what is searched at here could not be had: its code raised TypeError: x"
+    assert difference(old, new, names)[1] == (
+        "what it searches could not be had at main: too old",
+        "what it searches could not be had at here: its code raised TypeError: x",
+    )
 
 
 def test_a_side_that_does_not_compose_is_told_and_nothing_else_of_it() -> None:
@@ -82,6 +97,13 @@ def test_a_side_that_does_not_compose_is_told_and_nothing_else_of_it() -> None:
 
 def test_what_composes_on_neither_side_for_one_reason_is_no_difference() -> None:
     assert difference(entry(error="no x"), entry(error="no x")) == ((), ("composes on neither side: no x",))
+
+
+def test_what_composes_on_neither_side_for_two_reasons_is_no_difference_either() -> None:
+    items, notes = difference(entry(error="no x"), entry(error="no y"), ("main", "here"))
+
+    assert items == ()
+    assert notes == ("does not compose at main: no x", "does not compose at here: no y")
 
 
 def test_hydras_settings_do_not_count_against_a_trial_which_has_none() -> None:

@@ -72,6 +72,29 @@ def test_a_techniques_option_says_who_searches_it_and_which_rules_come_and_go() 
     ]
 
 
+def test_of_presets_that_cannot_tell_what_they_search_it_is_not_known_whether_they_search_an_option() -> None:
+    label, silent = "technique/adapter/lora", entry(unsearched="too old")
+    old, new = (
+        snapshot(
+            {"x/y": {}}, {label: {"parameters": {"r": {"default": rank}}}}, default=silent, other=entry()
+        )
+        for rank in (16, 32)
+    )
+
+    (option,) = changed_options(old, new, only_used=False)
+
+    assert (option.used_by, option.unknown) == ((), ("default",))
+
+
+def test_an_option_of_any_group_may_be_searched_and_is_told_by_its_file_then() -> None:
+    searching = entry(choices={"model": "small"}, space=space(("model", ["small", "tiny"])))
+    old, new = (snapshot({"model/tiny": {"n": n}}, {}, default=searching) for n in (1, 2))
+
+    (option,) = changed_options(old, new, only_used=False)
+
+    assert (option.label, option.used_by) == ("model/tiny", ("default",))
+
+
 def test_a_new_and_a_gone_option_are_told_as_such() -> None:
     old, new = snapshot({"model/a": {"n": 1}}, {}), snapshot({"model/b": {"n": 1, "path": None}}, {})
 

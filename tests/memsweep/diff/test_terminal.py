@@ -77,6 +77,38 @@ def test_a_review_is_printed_by_presets_and_then_by_what_it_is_about() -> None:
     ]
 
 
+def test_none_that_differs_is_said_alike_whatever_else_there_is() -> None:
+    option = OptionFile(label="model/tiny", kind=Kind.CHANGED)
+    review = Review(names=("a", "b"), presets=("default", "x"), options=(option,))
+
+    assert printed(review)[0] == "a -> b: none of 2 presets differs, 1 option file changed"
+
+
+def test_nothing_is_said_of_who_searches_an_option_where_that_is_not_known() -> None:
+    option = OptionFile(label="technique/adapter/lora", kind=Kind.CHANGED, unknown=("default", "x"))
+    facts = {"names": ("a", "b"), "presets": ("default", "x"), "unsearched": ("default", "x")}
+    some = OptionFile(label="model/tiny", kind=Kind.CHANGED, used_by=("x",), unknown=("default",))
+
+    unknown = printed(Review(**facts, options=(option,)))
+
+    assert (
+        unknown[0] == "a -> b: none of 2 presets differs, 1 option file changed, what 2 search is not known"
+    )
+    assert unknown[2] == "~ technique/adapter/lora (what 2 of 2 presets search is not known)"
+    assert printed(Review(**facts, options=(some,)))[2] == (
+        "~ model/tiny (chosen or searched by experiment=x; what 1 of 2 presets search is not known)"
+    )
+    assert printed(Review(**{**facts, "presets": ("default",), "unsearched": ("default",)})) == [
+        "a -> b: nothing differs, but what it searches is not known"
+    ]
+
+
+def test_presets_that_compose_no_more_are_counted_in_the_first_line() -> None:
+    review = Review(names=("a", "b"), presets=("default", "x"), broken=("x",), gone=("y",))
+
+    assert printed(review)[0] == "a -> b: none of 2 presets differs, 1 no longer composes, 1 gone"
+
+
 def test_equal_sides_are_said_to_be_equal_in_one_line() -> None:
     assert printed(Review(names=("a", "b"), presets=("default", "x"))) == [
         "a -> b: none of 2 presets differs"

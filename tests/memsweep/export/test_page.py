@@ -37,8 +37,11 @@ def page(chosen: Any, **facts: Any) -> str:
 def test_the_figures_stand_with_their_intervals_against_the_baseline(choose: Any) -> None:
     text = page(choose(options={"adapter": "lora"}))
 
-    assert "# adapter=lora: sft, as measured" in text
-    assert "| peak memory | 413.0 MiB \N{PLUS-MINUS SIGN}1 % | 1.00 times |" in text
+    assert "# adapter=lora r=16 alpha=32: sft, as measured" in text
+    assert (
+        "| peak memory | 413.0 MiB \N{PLUS-MINUS SIGN}1 % | 1.00 times (0.99 to 1.01, so perhaps no "
+        "difference) |" in text
+    )
     assert "a processor, 2 cores" in text
     assert "Quick figures show large differences" in text
 
@@ -82,6 +85,7 @@ def test_versions_are_pinned_without_the_build_and_with_what_techniques_need(cho
 
     assert lines == [
         "# What the trial ran with, in Python 3.11.2.",
+        "# Measured was torch 2.13.0+cpu; which build is installed is the index's choice.",
         "torch==2.13.0",
         "transformers==5.24.0",
         "trl==1.16.0",
@@ -91,3 +95,20 @@ def test_versions_are_pinned_without_the_build_and_with_what_techniques_need(cho
     pinned = replace(chosen, record=replace(chosen.record, versions=versions))
     assert "bitsandbytes==0.50.2" in requirements(pinned)
     assert ">=" not in requirements(pinned)
+
+
+def test_a_peak_of_another_allocator_setting_is_said_with_the_line_that_chooses_it(choose: Any) -> None:
+    chosen = choose()
+    text = page(chosen)
+
+    assert "the peak can be higher than the figure above" in " ".join(text.split())
+    assert "`export MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=65536`" in text
+    untouched = replace(chosen, record=replace(chosen.record, facts={"memory": {"allocator": "untouched"}}))
+    assert "MALLOC" not in page(untouched)
+
+
+def test_what_peak_memory_is_is_said(choose: Any) -> None:
+    chosen = choose()
+    facts = {"memory": {"start_anonymous_bytes": 5 << 20}}
+
+    assert "held 5.0 MiB by then" in page(replace(chosen, record=replace(chosen.record, facts=facts)))

@@ -55,3 +55,8 @@ def test_processes_that_stood_in_for_devices_are_not_exported(choose: Any) -> No
     with pytest.raises(ConfigError, match="stand in for devices"):
         accelerate_config(simulated)
     assert accelerate_config(shared(choose, "ddp", device="cpu"))["use_cpu"] is True
+
+
+def test_one_process_is_on_the_cpu_where_its_arguments_say_so(choose: Any) -> None:
+    assert accelerate_config(shared(choose, "", device="cpu"))["use_cpu"] is True
+    assert accelerate_config(shared(choose, ""))["use_cpu"] is False

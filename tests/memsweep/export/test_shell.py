@@ -62,3 +62,14 @@ def test_the_command_runs_in_its_folder_with_the_variables_and_further_words(
         timeout=20,
     )
     assert done.stdout.splitlines() == [str(tmp_path.resolve()), "2 --max_steps 20"]
+
+
+def test_a_command_that_is_not_installed_is_said_with_what_to_type(choose: Any, tmp_path: Path) -> None:
+    (tmp_path / "environment.sh").write_text(environment_text(choose()), encoding="utf-8")
+    (tmp_path / "run.sh").write_text(run_text("no_such_program sft"), encoding="utf-8")
+
+    done = subprocess.run(
+        ["sh", str(tmp_path / "run.sh")], capture_output=True, text=True, check=False, timeout=20
+    )
+    assert done.returncode == 127
+    assert done.stderr == "no_such_program is not on PATH: pip install -r requirements.txt\n"

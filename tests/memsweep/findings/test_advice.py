@@ -59,7 +59,10 @@ def test_the_trial_its_figures_and_the_reason_come_first() -> None:
         "Why: the fastest of 2 set-ups that train exactly what the baseline trains, with peak memory at most "
         "500.0 MiB."
     )
-    assert lines[3] == "Against the baseline: 1.90 times its throughput, 0.75 times its peak memory."
+    assert lines[3] == (
+        "Against the baseline: 1.90 times its throughput (1.88 to 1.92), 0.75 times its peak memory "
+        "(0.74 to 0.76)."
+    )
 
 
 def test_why_the_second_is_second_is_said() -> None:
@@ -67,8 +70,8 @@ def test_why_the_second_is_second_is_said() -> None:
 
     assert "Second: trial 2, micro_batch=size size=2: throughput 1,900 tokens/s" in said
     assert (
-        "Against the first 0.95 times its throughput and 0.38 times its peak memory: its throughput is "
-        "lower, by more than both may be off." in said
+        "Against the first 0.95 times its throughput (0.94 to 0.96) and 0.38 times its peak memory "
+        "(0.37 to 0.38): its throughput is lower, by more than both may be off." in said
     )
 
 
@@ -79,8 +82,29 @@ def test_a_tie_is_said_and_so_is_which_of_the_tied_takes_less() -> None:
     said = text(findings, memory_bytes=1000 * MIB)
 
     assert "in throughput the two cannot be told apart (their 95 % intervals overlap)" in said
-    assert "Nor can it be told from others in throughput: it is tied with 3." in said
-    assert "trial 2, micro_batch=size size=2, has 0.38 times its peak memory: consider it." in said
+    assert "In throughput trial 3 cannot be told from the first either" in said
+    assert "trial 2, micro_batch=size size=2, has 0.38 times its peak memory (0.37 to 0.38)" in said
+
+
+def test_one_behind_the_second_may_be_tied_with_the_first_because_it_is_less_known() -> None:
+    findings = findings_of(trial(0, 1_000, 400), trial(1, 2_000, 800), trial(2, 1_900, 800, arm=200))
+    clear = trial(3, 1_950, 800)
+    said = text(findings_of(*findings.results, clear), memory_bytes=1000 * MIB)
+
+    assert "Second: trial 3" in said
+    assert "its throughput is lower, by more than both may be off." in said
+    assert (
+        "Behind the second by throughput, but so little known that trial 2 cannot be told from the first"
+        in said
+    )
+
+
+def test_a_multiple_of_a_baseline_that_is_hardly_known_says_so() -> None:
+    findings = findings_of(trial(0, 1_000, 400, arm=1_500), trial(2, 1_900, 300))
+
+    assert "1.90 times its throughput (hardly known), 0.75 times its peak memory (0.74 to 0.76)." in text(
+        findings
+    )
 
 
 def test_of_what_the_least_speed_is_a_share_is_said() -> None:
@@ -102,7 +126,8 @@ def test_what_accepting_more_changes_would_give_is_one_line_with_what_to_type() 
 
     assert (
         "Accepting set-ups that change how numbers are rounded: trial 4, micro_batch=size size=4: 1.90 times "
-        "its throughput and 0.25 times its peak memory; type --changes numerics" in said
+        "its throughput (1.89 to 1.91) and 0.25 times its peak memory (0.25 to 0.25); type --changes numerics"
+        in said
     )
 
 
@@ -162,6 +187,20 @@ def test_nothing_that_fits_gets_the_nearest_miss_and_what_saved_elsewhere() -> N
         "  it misses peak memory at most 100.0 MiB by 200.0 MiB",
         "No choice that it has not got was measured to save memory: search a larger space (space=...).",
     ]
+
+
+def test_what_surely_fits_and_changes_least_is_offered_beside_the_fastest() -> None:
+    findings = findings_of(
+        trial(0, 1_000, 400),
+        trial(1, 3_000, 110, changes=("data", "numerics")),
+        trial(2, 1_500, 100, changes=("batch",)),
+    )
+    said = missing(findings, memory_bytes=round(110.5 * MIB))
+
+    assert "It is met by set-ups that change more: trial 1" in said
+    assert "type --changes data,numerics. It fits by its figure, but not surely" in said
+    assert "Of those that surely meet it, this changes least: trial 2" in said
+    assert said.splitlines()[4].endswith("type --changes batch.")
 
 
 def test_memory_is_not_spoken_of_where_something_else_is_missed() -> None:

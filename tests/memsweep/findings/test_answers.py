@@ -80,8 +80,8 @@ def test_no_trials_have_no_answers(study: Study) -> None:
 @pytest.mark.parametrize(
     ("accepted", "expected"),
     [
-        ((), "To be had: 1.50 times its throughput or 0.80 times its peak memory"),
-        (("batch",), "To be had: 3.00 times its throughput or 0.80 times its peak memory"),
+        ((), "To be had: 1.50 times its throughput or 0.80 times its peak memory (0.79 to 0.81)"),
+        (("batch",), "To be had: 3.00 times its throughput or 0.80 times its peak memory (0.79 to 0.81)"),
     ],
 )
 def test_what_the_baseline_costs_depends_on_what_is_accepted(

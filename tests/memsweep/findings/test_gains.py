@@ -6,7 +6,16 @@ import math
 import pytest
 
 from memsweep.findings.find import find
-from memsweep.findings.gains import Gain, gain_text, gains, ratio_interval, source
+from memsweep.findings.gains import (
+    Gain,
+    brief_text,
+    comparison,
+    gain_text,
+    gains,
+    ratio_interval,
+    source,
+    times_text,
+)
 from memsweep.record.outcome import Measured, Reused
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
@@ -79,3 +88,28 @@ def test_an_objective_that_is_not_above_zero_has_no_ratio(study: Study) -> None:
 )
 def test_gains_are_told_in_few_characters(gain: Gain, expected: str) -> None:
     assert gain_text(gain) == expected
+
+
+@pytest.mark.parametrize(
+    ("gain", "words", "brief"),
+    [
+        (Gain(ratio=1.27, interval=(1.2, 1.34)), "1.27 times its throughput (1.20 to 1.34)", "1.27 x"),
+        (
+            Gain(ratio=1.1, interval=(0.9, 1.3)),
+            "1.10 times its throughput (0.90 to 1.30, so perhaps no difference)",
+            "1.10 x?",
+        ),
+        (Gain(ratio=2.0, interval=(0.01, 400.0)), "2.00 times its throughput (hardly known)", "2.00 x?"),
+        (Gain(ratio=1.0, interval=(1.0, 1.0)), "1.00 times its throughput", "1.00 x"),
+        (Gain(ratio=1.5, interval=None), "1.50 times its throughput", "1.50 x"),
+    ],
+)
+def test_a_doubtful_gain_is_said_to_be_so(gain: Gain, words: str, brief: str) -> None:
+    assert times_text(gain, "tokens_per_second") == words
+    assert brief_text(gain) == brief
+
+
+def test_nothing_is_compared_with_a_baseline_that_is_not_there(study: Study) -> None:
+    lora = measured(1, {"adapter": "lora"})
+
+    assert comparison(find([lora], study), lora) == ""

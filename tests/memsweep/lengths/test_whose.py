@@ -10,8 +10,12 @@ from tiny import share_cache
 
 
 @pytest.fixture(autouse=True)
-def shared_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cache folder that all tests share."""
+def shared_cache(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    hydra_restore_singletons: None,
+) -> Path:
+    """The cache folder that all tests share; no group that is made known here stays for other tests."""
     return share_cache(tmp_path_factory, monkeypatch)
 
 

@@ -44,8 +44,8 @@ class Machine:
         )
         (self.proc / "pressure" / "cpu").write_text(text)
 
-    def begin(self, n_threads: int = 2) -> Contention:
-        return Contention.begin(n_threads, frozenset({0, 1}), self.proc, lambda: self.now)
+    def begin(self, n_threads: int = 2, n_processes: int = 1) -> Contention:
+        return Contention.begin(n_threads, frozenset({0, 1}), self.proc, lambda: self.now, n_processes)
 
 
 @pytest.fixture
@@ -83,6 +83,17 @@ def test_a_thread_that_ends_while_it_is_read_is_left_out(machine: Machine) -> No
     machine.now += 10
 
     assert contention.end().waited_share == 0
+
+
+def test_processes_of_one_trial_wait_for_each_other_and_for_nobody_else(machine: Machine) -> None:
+    begun = machine.begin(1), machine.begin(1, n_processes=2)
+    machine.now += 10
+    machine.threads(main=5)
+    alone, one_of_two = (one.end() for one in begun)
+
+    assert "threads waited for a core 50%" in (alone.remark or "")
+    assert one_of_two.waited_share == alone.waited_share
+    assert one_of_two.remark is None
 
 
 def test_more_threads_than_cores_wait_for_each_other_and_for_nobody_else(machine: Machine) -> None:

@@ -610,11 +610,11 @@ def test_no_reference_is_missed_where_there_is_none(tmp_path_factory: pytest.Tem
 
 
 def test_processes_that_were_not_started(padded: Case) -> None:
-    said = padded.with_settings(launch={"sharding": "fsdp2", "processes": 2, "nodes": 1}).said
+    launch = {"processes": 2, "distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 2}}
 
-    assert said == (
+    assert padded.with_settings(launch=launch).said == (
         "2 processes were asked for; accelerate has 1",
-        "sharding=fsdp2 was asked for; accelerate has NO",
+        "FSDP was asked for; accelerate has NO",
     )
 
 

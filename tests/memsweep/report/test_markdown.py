@@ -5,7 +5,7 @@ import re
 import pytest
 
 from memsweep.findings.find import find
-from memsweep.record.outcome import Crashed, Phase
+from memsweep.record.outcome import Crashed, Measured, Phase
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.report.markdown import markdown
@@ -25,6 +25,7 @@ def test_answers_come_first_and_each_has_its_command(results: tuple[TrialResult,
         "Answers",
         "What is worth having",
         "What each choice brings",
+        "What each choice does over all trials",
         "Refused, and why",
         "How this was measured",
     ]
@@ -78,3 +79,37 @@ def test_nothing_feasible_says_so(study: Study) -> None:
     result = measured(0, BASELINE, constraints={"memory_budget": 5.0}, feasible=False)
 
     assert "No trial was measured that meets every demand." in told((result,), study)
+
+
+def busy(number: int, share: int, speed: float = 100.0) -> TrialResult:
+    """Return a trial that ran beside others, its speed known to +-150 %."""
+    measures = {"tokens_per_second": speed, "peak_memory_bytes": 1_000.0 - number}
+    intervals = {"tokens_per_second": (0.0, 2.5 * speed)}
+    outcome = Measured(measures=measures, intervals=intervals, remarks=(f"busy: waited {share}%",))
+    choice = {**BASELINE, "packing": "bfd"} if number else BASELINE
+    facts = {"objectives": measures, "measures": measures, "constraints": {}, "feasible": True, "changes": ()}
+    return measured(number, choice, outcome=outcome, **facts)
+
+
+def test_remarks_stand_below_the_table_and_beside_the_answers(study: Study) -> None:
+    text = told((busy(0, 70), busy(1, 55, 136.0)), study)
+    table = text.partition("## What is worth having")[2].partition("\n## ")[0]
+
+    assert "| 1\\* |" in table
+    assert "- trials 0, 1: busy: waited 55 to 70%" in text
+    assert text.partition("## What is worth")[0].count("Before you believe it: busy: waited") == 2
+
+
+def test_a_multiple_that_is_hardly_known_is_no_plain_claim(study: Study) -> None:
+    text = told((busy(0, 70), busy(1, 55, 136.0)), study)
+
+    assert "To be had: 1.36 times its throughput (hardly known)" in text
+    assert "(1.36 x?)" in text
+
+
+def test_what_peak_memory_is_and_what_was_not_searched_are_said(study: Study) -> None:
+    recorded = {"device": "cpu", "memory": {"start_anonymous_bytes": 5 << 20}}
+    text = markdown(find([busy(0, 70)], study), (), recorded, ("micro_batch=size size=2",))
+
+    assert "held 5.0 MiB by then" in text
+    assert "Parameters that were not searched: `micro_batch=size size=2`." in text

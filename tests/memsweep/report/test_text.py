@@ -11,7 +11,14 @@ from memsweep.findings.words import QUICK
 from memsweep.record.outcome import CutShort, Measured, OutOfMemory, Phase
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.text import belief_lines, markdown_table, outcome_line, print_study, refusal_lines
+from memsweep.report.text import (
+    belief_lines,
+    markdown_table,
+    outcome_line,
+    print_study,
+    refusal_lines,
+    shown_fronts,
+)
 from synthetic import ended, measured, study_of, trials_of_every_kind
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}
@@ -28,9 +35,9 @@ def test_a_pipe_gets_one_line_a_trial_without_control_characters(
 ) -> None:
     text = printed(results, study)
 
-    front = find(results, study).front
+    fronts = shown_fronts(find(results, study))
     lines = [line for line in text.splitlines() if " tokens/s (" in line and not line.startswith("Fast")]
-    assert len(lines) == len(front)
+    assert len(lines) == sum(len(shown.front) for shown in fronts)
     assert "\x1b" not in text
     assert not set(text) & set("─━│┃")
 
@@ -150,3 +157,12 @@ def test_a_quick_study_says_that_its_figures_are_not_for_quoting(study: Study) -
 
     assert QUICK in printed((unsure(0, 100.0),), study)
     assert QUICK not in printed((unsure(0, 100.0),), standard)
+
+
+def test_what_trains_the_same_has_a_table_of_its_own_before_that_of_everything(study: Study) -> None:
+    text = printed((unsure(0, 100.0), unsure(1, 300.0, changes=("data",))), study)
+    same, _, everything = text.partition("Pareto front of example, whatever set-ups change: 1 trial")
+
+    assert "among set-ups that train exactly what the baseline trains: 1 trial" in same
+    assert "100 tokens/s" in same
+    assert "300 tokens/s" in everything

@@ -121,8 +121,8 @@ def test_needs_of_the_machine_are_sentences() -> None:
     (offline,) = broken({"kernels": "enabled"}, versions={"kernels": "0.18.2"}, network=False)
     assert "needs the network" in offline
     (single,) = broken({"sharding": "ddp"})
-    assert "not offered yet" in single
-    assert broken({"sharding": "ddp"}, several_processes=True) == ()
+    assert "launch=cpu_simulated lets processes on a CPU stand in" in single
+    assert broken({"sharding": "ddp"}, several_devices=True) == ()
 
 
 def test_circumstances_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_alternatives_share_the_other_conditions_of_their_rule() -> None:
         ({"needs": {"device": "gpu"}}, "needs.device must be any or cuda, got 'gpu'"),
         ({"needs": {"packages": ["a b"]}}, "'a b' is not a requirement that pip takes"),
         ({"needs": {"gpus": 2}}, "needs has no key gpus"),
-        ({"needs": {"verified": "maybe"}}, "needs.verified must be cpu, hardware or source"),
+        ({"needs": {"verified": "maybe"}}, "needs.verified must be cpu, simulated, hardware or source"),
         ({"trainers": ["sft"]}, "trainers must be a mapping with allowed, because and source"),
         (
             {"trainers": {"allowed": [], "because": "b", "source": "s"}},

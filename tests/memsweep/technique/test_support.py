@@ -37,6 +37,9 @@ def test_every_option_is_judged_in_every_trainer(
         ("padding_free=enabled", "sft", "with"),
         ("vllm=server", "grpo", "unverified"),
         ("activation_offloading=enabled", "sft", "unverified"),
+        ("sharding=zero3", "sft", "simulated"),
+        ("ds3_gather=disabled", "grpo", "simulated"),
+        ("ds3_gather=disabled", "sft", "no"),
     ],
 )
 def test_verdicts_follow_the_rules(
@@ -50,7 +53,11 @@ def test_what_is_needed_beside_an_option_is_named(cells: dict[tuple[str, str], C
 
 
 def test_what_the_machine_lacks_is_named(cells: dict[tuple[str, str], Cell]) -> None:
-    assert "several processes a trial" in cells["vllm=server", "grpo"].text
+    assert "a process beside the trial" in cells["vllm=server", "grpo"].text
+    assert cells["sharding=ddp", "sft"].text == (
+        "seen on a CPU with launch=cpu_simulated, not verified on several devices; "
+        "needs several devices, or launch=cpu_simulated"
+    )
 
 
 def test_every_refusal_has_a_reason_with_its_source(cells: dict[tuple[str, str], Cell]) -> None:

@@ -51,6 +51,13 @@ def test_processes_share_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert micro_batches(8, {MICRO: 2}) == (2, 2)
 
 
+def test_a_batch_that_cannot_be_shared_out_is_refused_with_what_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "3")
+
+    with pytest.raises(ConfigError, match="make it a multiple of 3, or take 1, 2, 4 of them"):
+        micro_batches(4, {})
+
+
 @pytest.mark.parametrize("trainer", RECIPES)
 def test_every_trainer_gets_the_same_order_and_saves_nothing(trainer: str, tmp_path: Path) -> None:
     arguments, _ = training_arguments(recipe_of(trainer), _request(tiny_config(trainer), tmp_path))

@@ -19,17 +19,20 @@ from memsweep.config.schema import (
     TrainerConfig,
     TrialConfig,
 )
-from memsweep.errors import TwoOwners
+from memsweep.errors import ConfigError, TwoOwners
 from memsweep.machine import Device, n_cores
 from memsweep.technique.settings import Settings
 from memsweep.trial.environment import trial_environment
 from memsweep.trial.lease import Lease
 from memsweep.trial.variables import early, hides_devices, template_environment, template_key
 
+LAUNCH = ("device", "threads", "environment", "simulates_devices")
+TWO = Settings(launch={"processes": 2, "distributed_type": "MULTI_GPU"})
+
 
 def config(**facts: Any) -> TrialConfig:
     launch = {"name": "local", "device": Device.AUTO, "threads": 0, "timeout_seconds": 60.0}
-    launch |= {name: facts.pop(name) for name in ("device", "threads", "environment") if name in facts}
+    launch |= {name: facts.pop(name) for name in LAUNCH if name in facts}
     parts: dict[str, Any] = {
         "trainer": TrainerConfig(name="sft", data=DataKind.PROMPT_COMPLETION, batch=8),
         "model": ModelConfig(name="tiny", source=ModelSource.GEOMETRY, geometry={"model_type": "qwen2"}),
@@ -82,6 +85,31 @@ def test_with_a_part_of_the_machine_threads_are_one_for_each_of_its_cores() -> N
     assert (untold["OMP_NUM_THREADS"], untold["MKL_NUM_THREADS"]) == ("3", "3")
     assert launch["OMP_NUM_THREADS"] == "2"
     assert untold["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+def test_several_processes_share_out_the_threads_that_one_would_have() -> None:
+    trial = config(device=Device.CPU, simulates_devices=True)
+    share = Lease(n_slots=2, cores=(0, 1, 2, 3, 4, 5))
+
+    def threads(lease: Lease | None, asked: TrialConfig = trial) -> str:
+        return trial_environment(asked, TWO, {"OMP_NUM_THREADS": "7"}, lease)["OMP_NUM_THREADS"]
+
+    assert threads(share) == "3"
+    assert threads(None) == str(max(1, n_cores() // 2))
+    assert threads(share, config(device=Device.CPU, simulates_devices=True, threads=5)) == "5"
+
+
+def test_several_processes_on_a_cpu_are_refused_unless_they_may_stand_in_for_devices() -> None:
+    with pytest.raises(ConfigError, match="launch=cpu_simulated lets processes on a CPU stand in"):
+        trial_environment(config(device=Device.CPU), TWO, {})
+
+
+def test_more_processes_than_devices_are_refused_with_how_many_there_are() -> None:
+    trial = config(device=Device.CUDA)
+
+    with pytest.raises(ConfigError, match="a trial sees 1; ask for 1 of them"):
+        trial_environment(trial, TWO, {"CUDA_VISIBLE_DEVICES": "0"})
+    assert trial_environment(trial, TWO, {"CUDA_VISIBLE_DEVICES": "0,1"})["CUDA_VISIBLE_DEVICES"] == "0,1"
 
 
 def test_a_part_of_the_devices_holds_whoever_names_them_and_shows_none_to_a_trial_on_the_cpu() -> None:

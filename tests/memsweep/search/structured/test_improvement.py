@@ -19,9 +19,10 @@ def drawn(mean: np.ndarray, spread: np.ndarray, losses: np.ndarray, reference: n
     share = (np.arange(70) + 0.5) / 70
     points = corner + _pairs(share) * (reference - corner)
     is_free = ~(losses[None] <= points[:, None]).all(axis=2).any(axis=1)
-    outcomes = mean + spread * ndtri(_pairs(share))
-    is_won = (outcomes[:, None] <= points[is_free][None]).all(axis=2)
-    return float(is_won.sum() / len(points) / len(outcomes) * (reference - corner).prod())
+    outcomes = mean + spread * ndtri(share)[:, None]
+    # Every pair of the two losses' outcomes is drawn: a point is won by as many as reach it in both.
+    won = [np.searchsorted(outcomes[:, at], points[is_free][:, at], side="right") for at in range(2)]
+    return float((won[0] * won[1]).sum() / len(points) / len(share) ** 2 * (reference - corner).prod())
 
 
 def _pairs(values: np.ndarray) -> np.ndarray:

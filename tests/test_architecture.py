@@ -316,3 +316,11 @@ def test_links_between_documents_lead_somewhere() -> None:
     ]
 
     assert broken == []
+
+
+def test_no_two_test_modules_have_one_name() -> None:
+    names = [file.name for file in (ROOT / "tests").rglob("test_*.py")]
+
+    assert [
+        name for name in set(names) if names.count(name) > 1
+    ] == []  # pytest would import only one of them

@@ -314,7 +314,7 @@ def test_the_studys_folder_is_the_same_for_every_trial(app: Path) -> None:
     folders = list(app.glob("out-*"))
 
     assert len(folders) == 1
-    assert {path.name for path in folders[0].iterdir() if path.is_dir()} == {"0", "1", "2"}
+    assert {path.parent.name for path in folders[0].glob("*/trial.json")} == {"0", "1", "2"}
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ back like a trial's, and must be the same but for what the README of the folder 
 
 The noise bar: SPEED_BAR between the best pass of the trial and the best of the training, in seconds of the
 processor, because tests have no machine for themselves; MEMORY_BAR between the two peaks, each by the same
-instrument.  Rows are the same, in the same order.
+instrument, or MEMORY_BYTES on models as small as these, where what libraries keep for each shape of a batch
+weighs as much as the model.  Rows are the same, in the same order.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from memsweep.record.trial import TrialRecord
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.trial.isolate import ProcessPool
 from memsweep.trial.launch import begin_folder, run_isolated
+from memsweep.units import MIB
 from synthetic import measured, study_of
 from tiny import DATA, share_cache, tiny_config
 
@@ -44,6 +46,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SPEED_BAR = 1.5
 MEMORY_BAR = 1.1
+MEMORY_BYTES = 16 * MIB
+"""The most seen was 10 MiB of 67, packed, when other tests ran beside it."""
 
 N_EXAMPLES, N_PASSES = 8, 4
 WATCH = Path(__file__).parent / "watch"
@@ -232,9 +236,9 @@ def test_it_is_as_fast_as_its_trial(case: Case) -> None:
 
 
 def test_it_takes_as_much_memory_as_its_trial(case: Case) -> None:
-    ratio = case.facts["measures"]["peak_memory_bytes"] / case.measures["peak_memory_bytes"]
+    exported, trial = case.facts["measures"]["peak_memory_bytes"], case.measures["peak_memory_bytes"]
 
-    assert 1 / MEMORY_BAR < ratio < MEMORY_BAR
+    assert exported == pytest.approx(trial, rel=MEMORY_BAR - 1, abs=MEMORY_BYTES)
 
 
 def test_a_script_is_there_where_the_command_cannot_say_it(case: Case) -> None:

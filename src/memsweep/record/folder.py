@@ -31,18 +31,23 @@ from memsweep.errors import StudyUnwritable
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Replace `path` by `text` in one step: a reader sees the old or the new, never a part.
+    """Replace `path` by `text`, as `write_bytes` does."""
+    write_bytes(path, text.encode("utf-8"), durable=durable)
+
+
+def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Replace `path` by `data` in one step: a reader sees the old or the new, never a part.
 
     Args:
         path: The file; its folder is made when missing.
-        text: What it is to hold.
+        data: What it is to hold.
         durable: Wait until the disk has it, so that it survives a loss of power.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with partial.open("wb") as file:
+            file.write(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

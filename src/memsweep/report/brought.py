@@ -135,10 +135,7 @@ def effects_section(sheet: Sheet) -> list[str]:
     extents = _extents(names, [effect.gains for effect in found.effects])
     rows = []
     for effect in found.effects:
-        cells = "".join(
-            _cell(sheet, name, effect.gains.get(name), extent, "", "", name_text(name))
-            for name, extent in zip(names, extents, strict=True)
-        )
+        cells = _gain_cells(sheet, effect.gains, extents)
         if not effect.gains:
             cells = f'<td class="faint" colspan="{len(names)}">cannot be told from other choices</td>'
         rows.append(
@@ -179,10 +176,7 @@ def _interactions(sheet: Sheet, found: Effects) -> list[str]:
     extents = _extents(names, [pair.gains for pair in found.interactions])
     rows = []
     for pair in found.interactions:
-        cells = "".join(
-            _cell(sheet, name, pair.gains.get(name), extent, "", "", name_text(name))
-            for name, extent in zip(names, extents, strict=True)
-        )
+        cells = _gain_cells(sheet, pair.gains, extents)
         rows.append(
             f'<tr><td class="set-up">{chips(pair.choices)}</td>{cells}'
             f'<td class="number" data-label="trials with both">{pair.n_trials}</td></tr>'
@@ -207,6 +201,15 @@ def _extents(names: Sequence[str], rows: Iterable[Gains]) -> list[float]:
         max([LEAST_EXTENT, *(1.25 * abs(log(gains[name].ratio)) for gains in rows if name in gains)])
         for name in names
     ]
+
+
+def _gain_cells(sheet: Sheet, gains: Gains, extents: Sequence[float]) -> str:
+    """Return a cell for each objective, in their order."""
+    names = sheet.findings.objectives
+    return "".join(
+        _cell(sheet, name, gains.get(name), extent, "", "")
+        for name, extent in zip(names, extents, strict=True)
+    )
 
 
 def _cell(

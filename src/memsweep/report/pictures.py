@@ -7,7 +7,6 @@ date, no random identifiers, and letters drawn as outlines of the font that come
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Mapping, Sequence
 from math import log
 from pathlib import Path
@@ -18,7 +17,7 @@ from memsweep.findings.find import Findings
 from memsweep.findings.gains import Gain, Gains, factor_text
 from memsweep.findings.ladder import ladder
 from memsweep.findings.words import changes_text, counts_text, name_text
-from memsweep.record.folder import StudyFolder
+from memsweep.record.folder import StudyFolder, write_bytes
 from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult
 from memsweep.report.axis import Axis, axes
@@ -89,7 +88,7 @@ def write_pictures(study_folder: StudyFolder, findings: Findings) -> tuple[Path,
                 file = io.BytesIO()
                 drawn.savefig(file, format=form, metadata=dict(metadata))
                 drawn.set_layout_engine("none")  # places are known: finding them is a third of the work
-                _replace(path, file.getvalue())
+                write_bytes(path, file.getvalue())
                 written.append(path)
     return tuple(written)
 
@@ -284,11 +283,3 @@ def _factor(panel: Axes, place: int, gain: Gain, reach: float, *, is_more: bool)
     panel.text(
         at, place - 0.18, f"{factor_text(gain.ratio)} x", fontsize=7, color=INK, ha="center", va="bottom"
     )
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replace `path` in one step: a reader sees the old picture or the new, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    partial.write_bytes(data)
-    partial.replace(path)

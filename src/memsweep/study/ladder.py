@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from math import log
 
+from memsweep.findings.ladder import best
 from memsweep.record.asked import Origin
-from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult
 from memsweep.search.ask import Asker
 from memsweep.search.proposal import Proposal
@@ -65,18 +64,9 @@ class Ladder:
         return self._book.same_request(self._asker.legal.verdict(cell).requested_hash) is None
 
     def _top(self) -> Cell | None:
-        """Return the cell of the best member of the front: that with the largest product of gains."""
-        front, study = self._book.front, self._book.study
-        gains = dict.fromkeys((result.number for result in front), 0.0)
-        for name, direction in study.objectives.items():
-            values = [result.objectives[name] for result in front]
-            is_ratio = min(values, default=0.0) > 0
-            extent = max(values, default=0.0) - min(values, default=0.0) or 1.0
-            for result, value in zip(front, values, strict=True):
-                gain = log(value) if is_ratio else value / extent
-                gains[result.number] += gain if direction is Direction.MAXIMIZE else -gain
-        best = max(front, key=lambda result: gains[result.number], default=None)
-        return None if best is None else self._cell(best)
+        """Return the cell of the member of the front that the report climbs to; None without any."""
+        top = best(self._book.front, self._book.study)
+        return None if top is None else self._cell(top)
 
     def _cell(self, result: TrialResult) -> Cell:
         space = self._asker.space

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import mean, median, stdev
 
 import numpy as np
@@ -58,23 +58,13 @@ def ends(result: TrialResult) -> dict[str, float]:
     return found
 
 
-def are_tied(one: TrialResult, other: TrialResult, objectives: Iterable[str]) -> bool:
-    """Tell whether two trials cannot be told apart: their intervals overlap in every objective.
-
-    A value whose spread is not known counts as exact, so that nothing is called a tie without evidence.
-    """
-    for name in objectives:
-        low, high = _interval_or_value(one, name)
-        other_low, other_high = _interval_or_value(other, name)
-        if high < other_low or other_high < low:
-            return False
-    return True
-
-
 def ties(
     trials: Sequence[TrialResult], members: Sequence[TrialResult], objectives: Sequence[str]
 ) -> dict[int, tuple[int, ...]]:
     """Return the number of each trial that is tied with members of a front, with those members' numbers.
+
+    Trials are tied when their intervals overlap in every objective.  A value whose spread is not known
+    counts as exact, so that nothing is called a tie without evidence.
 
     Args:
         trials: The trials that are asked about; a member among them is not tied with itself.

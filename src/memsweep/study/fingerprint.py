@@ -52,12 +52,6 @@ def differences(now: Fingerprint, before: Fingerprint) -> list[str]:
     ]
 
 
-def is_wider(now: Fingerprint, before: Fingerprint) -> bool:
-    """Tell whether the space is another than it was, though it may be continued."""
-    keys = ("space", "given", "excluded")
-    return any(now.get(key) != before.get(key) for key in keys)
-
-
 def config_key(key: str) -> str:
     """Return where in the config a searched key has its value: `technique/adapter` has it at that node."""
     group, at, package = key.partition("@")

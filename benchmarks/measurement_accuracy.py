@@ -74,8 +74,9 @@ class Compared:
 
     @property
     def times_longer(self) -> float:
-        """Windows of the long trial for each of the short one."""
-        return self.n_windows / self.standard.n_windows
+        """Windows that the long figure is of, for each that the short one is of; warm-up is in neither."""
+        warm_up = self.standard.n_warm_up
+        return (self.n_windows - warm_up) / (self.standard.n_windows - warm_up)
 
 
 def replayed(windows: Sequence[Window], measure: MeasureConfig) -> Short:
@@ -145,7 +146,7 @@ def main() -> int:
     """Compare each set-up and print the table."""
     command = parser(__doc__)
     command.add_argument("--only", default="", help="set-ups whose name has this word")
-    command.add_argument("--passes", type=int, default=50, help="timed passes of a long trial")
+    command.add_argument("--passes", type=int, default=100, help="timed passes of a long trial")
     command.add_argument("overrides", nargs="*", help="of every trial, for a look that proves nothing")
     asked = command.parse_args()
     bars, progress = Bars(), Progress()

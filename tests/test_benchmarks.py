@@ -359,7 +359,7 @@ def test_a_short_trial_is_what_the_rule_that_ends_measuring_makes_of_the_first_w
     assert (found.standard.n_windows, found.standard.n_warm_up) == (4, 1)
     assert found.standard.tokens_per_second == pytest.approx(100.0)
     assert found.tokens_per_second == pytest.approx(3000 / (3 * 1.0 + 27 * 1.25))
-    assert found.times_longer == pytest.approx(31 / 4)
+    assert found.times_longer == pytest.approx(30 / 3)
 
 
 def test_what_lies_within_the_noise_is_no_failure(load: Load, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from memsweep.dashboard.feasible_front import COLORS, FAINT, hover, titled
 from memsweep.dashboard.parameters import drawn, short_names
-from memsweep.dashboard.scale import Scale
+from memsweep.findings.scale import Scale
 from memsweep.findings.find import Findings
 from memsweep.record.trial import TrialResult
 

@@ -22,7 +22,7 @@ from memsweep.dashboard.feasible_front import front_picture
 from memsweep.dashboard.notes import gap_note, study_note, trial_note
 from memsweep.dashboard.offered import Files
 from memsweep.dashboard.parameters import distributions
-from memsweep.dashboard.scale import scales
+from memsweep.findings.scale import scales
 from memsweep.dashboard.shown import UNDER_WAY, UNRECORDED, finished, missing, unfinished
 from memsweep.findings.find import Findings, find
 from memsweep.findings.words import constraint_text, counts_text

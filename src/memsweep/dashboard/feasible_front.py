@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from memsweep.dashboard.scale import Scale
+from memsweep.findings.scale import Scale
 from memsweep.findings.find import Findings
 from memsweep.findings.words import changes_text, reason_text, tie_text
 from memsweep.record.study import Direction

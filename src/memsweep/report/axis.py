@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memsweep.findings.find import Findings
+from memsweep.findings.scale import scale
 from memsweep.findings.words import name_text
 from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult
-from memsweep.units import GIB, KIB, MIB, measure_text
+from memsweep.units import measure_text
 
 FAR = 1.6
 """A limit beyond this many times the largest value is named, not drawn: it would squeeze the rest."""
@@ -36,14 +37,8 @@ class Axis:
         if name is None:
             return cls(None, "", 1, "")
         better = "more" if findings.study.objectives[name] is Direction.MAXIMIZE else "less"
-        if name.endswith("_bytes"):
-            largest = max((abs(result.objectives[name]) for result in findings.measured), default=0)
-            units = ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
-            divisor, unit = next(((size, text) for size, text in units if largest >= size), (1, "bytes"))
-            return cls(name, better, divisor, unit)
-        if name.endswith("_per_second"):
-            return cls(name, better, 1, name.removesuffix("_per_second").replace("_", " ") + "/s")
-        return cls(name, better, 1, "s" if name.endswith("_seconds") else "")
+        shown = scale(name, (result.objectives[name] for result in findings.measured))
+        return cls(name, better, shown.divisor, shown.unit)
 
     @property
     def title(self) -> str:

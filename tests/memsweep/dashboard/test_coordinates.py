@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from memsweep.dashboard.coordinates import MOST_AXES, parallel_picture
 from memsweep.dashboard.parameters import distributions
-from memsweep.dashboard.scale import scales
+from memsweep.findings.scale import scales
 from memsweep.findings.find import find
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult

@@ -1,4 +1,4 @@
-"""In which unit does the dashboard show an objective?  It prints plain numbers; the name carries the unit."""
+"""In which unit is an objective drawn or listed, where numbers stand alone and the name carries the unit?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scale:
 
     @property
     def title(self) -> str:
-        """What the dashboard calls the objective."""
+        """The objective's name, with its unit."""
         return f"{name_text(self.name)} ({self.unit})" if self.unit else name_text(self.name)
 
     def shown(self, value: float) -> float:
@@ -46,10 +46,11 @@ def scales(study: Study, results: Iterable[TrialResult]) -> tuple[Scale, ...]:
         results: Its trials: bytes are shown in the unit of the largest value.
     """
     measured = [result.objectives for result in results if result.objectives]
-    return tuple(_scale(name, [objectives[name] for objectives in measured]) for name in study.objectives)
+    return tuple(scale(name, [objectives[name] for objectives in measured]) for name in study.objectives)
 
 
-def _scale(name: str, values: Iterable[float]) -> Scale:
+def scale(name: str, values: Iterable[float]) -> Scale:
+    """Return how an objective with such values is shown."""
     if name.endswith("_bytes"):
         largest = max(map(abs, values), default=0.0)
         units = ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))

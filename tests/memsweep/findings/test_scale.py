@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from memsweep.dashboard.scale import scales
+from memsweep.findings.scale import scales
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
 from memsweep.units import GIB, MIB

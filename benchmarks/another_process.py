@@ -29,27 +29,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from _common import HELD, Bench, Progress, bench, composed, measures_of, parser
+from _common import HELD, Bench, Progress, bench, composed, measures_of
 from _plain import Pauses, Timed, plain_training
+from _set_ups import asked_for, command, median_and_worst
 
 from memsweep.config.schema import TrialConfig
 
 TIMES_LONGER, N_FIRST_STEPS, LONG_SEED = 10, 8, 1_000
-
-COMMON = ("model=small", "model.geometry.num_hidden_layers=2", "model.geometry.hidden_size=128",
-          "model.geometry.intermediate_size=344", "trainer.batch=4", "tracking=none")  # fmt: skip
-"""Smaller than the default model, so that long trainings of seven set-ups end within minutes."""
-
-CUT = ("technique/truncation=max_length", "technique.truncation.max_length=256")
-SET_UPS: Mapping[str, tuple[str, ...]] = {
-    "baseline": CUT,
-    "all activations kept": (*CUT, "technique/checkpointing=disabled"),
-    "packed bfd": (*CUT, "technique/packing=bfd"),
-    "padding-free, whole": ("technique/padding_free=enabled", "technique/truncation=none"),
-    "LoRA": (*CUT, "technique/adapter=lora"),
-    "two by two": (*CUT, "technique/micro_batch=size", "technique.micro_batch.size=2"),
-    "dpo": (*CUT, "trainer=dpo"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +67,11 @@ class Compared:
         return statistics.median(self.each)
 
 
-def summary(found: Mapping[str, Compared]) -> str:
-    """Return how far the set-ups are away, in a line."""
-    differences = {name: abs(one.difference) for name, one in found.items()}
-    middle, worst = statistics.median(differences.values()), max(differences, key=differences.__getitem__)
-    return f"median {middle:.1%} of {len(found)} set-ups, worst {differences[worst]:.1%} ({worst})"
-
-
 def main() -> int:
     """Compare each set-up and print the table."""
-    command = parser(__doc__)
-    command.add_argument("--only", default="", help="set-ups whose name has this word")
-    command.add_argument("--shorts", type=int, default=3, help="standard trials of each set-up")
-    command.add_argument("overrides", nargs="*", help="of every run, for a look that proves nothing")
-    asked = command.parse_args()
+    own = command(__doc__)
+    own.add_argument("--shorts", type=int, default=3, help="standard trials of each set-up")
+    asked = own.parse_args()
     progress = Progress()
     found: dict[str, Compared] = {}
     print(
@@ -102,20 +79,19 @@ def main() -> int:
         f"{'composition':>11s}  each trial"
     )
     with bench() as here:
-        for name, overrides in SET_UPS.items():
-            if asked.only in name:
-                progress.say(name)
-                found[name] = one = compared(here, name, [*overrides, *asked.overrides], asked.shorts)
-                each = " ".join(f"{away:+.1%}" for away in one.each)
-                middle = statistics.median(one.shorts)
-                print(
-                    f"{name:22s} {one.long:9,.0f} {middle:9,.0f} {one.difference:+8.1%}  "
-                    f"{one.quick / one.around[0] - 1:+8.1%}  {one.composition:+11.1%}  {each}",
-                    flush=True,
-                )
+        for name, overrides in asked_for(asked, progress):
+            found[name] = one = compared(here, name, overrides, asked.shorts)
+            each = " ".join(f"{away:+.1%}" for away in one.each)
+            middle = statistics.median(one.shorts)
+            print(
+                f"{name:22s} {one.long:9,.0f} {middle:9,.0f} {one.difference:+8.1%}  "
+                f"{one.quick / one.around[0] - 1:+8.1%}  {one.composition:+11.1%}  {each}",
+                flush=True,
+            )
+    middle, largest, worst = median_and_worst({name: one.difference for name, one in found.items()})
     print("tokens per second; differences are from the long run around each trial;", end=" ")
     print("composition: slots for each token\n")
-    print(summary(found))
+    print(f"median {middle:.1%} of {len(found)} set-ups, worst {largest:.1%} ({worst})")
     print(f"{progress.seconds:.0f} s")
     return HELD
 
@@ -124,7 +100,7 @@ def compared(here: Bench, name: str, overrides: Sequence[str], n_shorts: int) ->
     """Run a long training, and trials where it pauses."""
 
     def config(measure: str, seed: int) -> TrialConfig:
-        return composed(*COMMON, f"measure={measure}", f"seed={seed}", *overrides)
+        return composed(f"measure={measure}", f"seed={seed}", *overrides)
 
     shorts: list[Mapping[str, float]] = []
     quick: Mapping[str, float] = {}

@@ -15,13 +15,12 @@ far the machine drifted, which is the last third of the windows against the firs
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from _common import Bars, Bench, Progress, bench, composed, measures_of, parser
-from another_process import COMMON, SET_UPS
+from _common import Bars, Bench, Progress, bench, composed, measures_of
+from _set_ups import asked_for, command, median_and_worst
 
 from memsweep.config.schema import MeasureConfig
 from memsweep.measure.meter import Reading
@@ -112,7 +111,7 @@ def long_trial(here: Bench, name: str, overrides: Sequence[str], n_passes: int) 
         *("measure=standard", f"measure.precision={NEVER_SETTLED}", "measure.max_seconds=3600"),
         *(f"measure.min_passes={n_passes}", f"measure.max_passes={n_passes}"),
     )
-    record = here.trial(composed(*COMMON, *overrides, *longer))
+    record = here.trial(composed(*overrides, *longer))
     measures_of(record, name)
     return [
         Window(one["seconds"], Reading(TokenCount(tokens=one["tokens"], slots=one["tokens"])))
@@ -122,8 +121,7 @@ def long_trial(here: Bench, name: str, overrides: Sequence[str], n_passes: int) 
 
 def judge(found: Mapping[str, Compared], bars: Bars) -> None:
     """Print whether the bars hold."""
-    differences = {name: abs(one.difference) for name, one in found.items()}
-    middle, worst = statistics.median(differences.values()), max(differences, key=differences.__getitem__)
+    middle, largest, worst = median_and_worst({name: one.difference for name, one in found.items()})
     shortest = min(found.values(), key=lambda one: one.times_longer)
     bars.check(
         "median difference of a set-up",
@@ -132,8 +130,8 @@ def judge(found: Mapping[str, Compared], bars: Bars) -> None:
     )
     bars.check(
         "worst difference of a set-up",
-        held=differences[worst] <= WORST_SHARE,
-        figure=f"{differences[worst]:.1%} ({worst}), at most {WORST_SHARE:.0%}",
+        held=largest <= WORST_SHARE,
+        figure=f"{largest:.1%} ({worst}), at most {WORST_SHARE:.0%}",
     )
     bars.check(
         "the long trials are long",
@@ -144,11 +142,9 @@ def judge(found: Mapping[str, Compared], bars: Bars) -> None:
 
 def main() -> int:
     """Compare each set-up and print the table."""
-    command = parser(__doc__)
-    command.add_argument("--only", default="", help="set-ups whose name has this word")
-    command.add_argument("--passes", type=int, default=100, help="timed passes of a long trial")
-    command.add_argument("overrides", nargs="*", help="of every trial, for a look that proves nothing")
-    asked = command.parse_args()
+    own = command(__doc__)
+    own.add_argument("--passes", type=int, default=100, help="timed passes of a long trial")
+    asked = own.parse_args()
     bars, progress = Bars(), Progress()
     standard, quick = (composed(f"measure={name}").measure for name in ("standard", "quick"))
     found: dict[str, Compared] = {}
@@ -157,19 +153,17 @@ def main() -> int:
         f"{'quick':>7s}  {'drift':>7s}"
     )
     with bench() as here:
-        for name, overrides in SET_UPS.items():
-            if asked.only in name:
-                progress.say(name)
-                windows = long_trial(here, name, [*overrides, *asked.overrides], asked.passes)
-                found[name] = one = compare(windows, standard, quick)
-                unsettled = "" if one.standard.is_settled else "  unsettled"
-                print(
-                    f"{name:22s} {one.tokens_per_second:9,.0f} {one.standard.tokens_per_second:9,.0f} "
-                    f"{one.difference:+8.1%}  {one.standard.n_windows:6d} {one.times_longer:6.1f}  "
-                    f"{one.quick.tokens_per_second / one.tokens_per_second - 1:+7.1%}  {one.drift:+7.1%}"
-                    f"{unsettled}",
-                    flush=True,
-                )
+        for name, overrides in asked_for(asked, progress):
+            windows = long_trial(here, name, overrides, asked.passes)
+            found[name] = one = compare(windows, standard, quick)
+            unsettled = "" if one.standard.is_settled else "  unsettled"
+            print(
+                f"{name:22s} {one.tokens_per_second:9,.0f} {one.standard.tokens_per_second:9,.0f} "
+                f"{one.difference:+8.1%}  {one.standard.n_windows:6d} {one.times_longer:6.1f}  "
+                f"{one.quick.tokens_per_second / one.tokens_per_second - 1:+7.1%}  {one.drift:+7.1%}"
+                f"{unsettled}",
+                flush=True,
+            )
     print("tokens per second; passes: of the short trial, warm-up too\n")
     judge(found, bars)
     print(f"{progress.seconds:.0f} s")

@@ -22,9 +22,9 @@ from memsweep.dashboard.feasible_front import front_picture
 from memsweep.dashboard.notes import gap_note, study_note, trial_note
 from memsweep.dashboard.offered import Files
 from memsweep.dashboard.parameters import distributions
-from memsweep.findings.scale import scales
 from memsweep.dashboard.shown import UNDER_WAY, UNRECORDED, finished, missing, unfinished
 from memsweep.findings.find import Findings, find
+from memsweep.findings.scale import scales
 from memsweep.findings.words import constraint_text, counts_text
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import read_study
@@ -82,7 +82,7 @@ def exhibit(folder: StudyFolder) -> Exhibit:
         own.set_metric_names([scale.title for scale in shown])
     _save_note(own, study_note(findings, folder))
     _save_picture(own, FRONT, front_picture(findings, shown))
-    if (picture := parallel_picture(findings, shown, known)) is not None:
+    if (picture := parallel_picture(findings)) is not None:
         _save_picture(own, PARALLEL, picture)
     assert isinstance(storage, InMemoryStorage)
     return Exhibit(storage=storage, files=files, front=frozenset(r.number for r in findings.front))

@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from memsweep.findings.scale import Scale
 from memsweep.findings.find import Findings
+from memsweep.findings.scale import Scale
 from memsweep.findings.words import changes_text, reason_text, tie_text
 from memsweep.record.study import Direction
 from memsweep.record.trial import TrialResult

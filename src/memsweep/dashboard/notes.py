@@ -5,6 +5,7 @@ The study's note says which picture counts, since the dashboard's own do not all
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memsweep.findings.answers import answers
@@ -56,7 +57,7 @@ def study_note(findings: Findings, folder: StudyFolder) -> str:
         f"{_plain(caution(study))}." if caution(study) else "",
         NO_VALUES,
         *_failures(findings),
-        f"The report, with the ladder and the intervals: `memsweep report {folder.path}`",
+        f"The report, with the ladder and the intervals: `memsweep report {shlex.quote(str(folder.path))}`",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -118,10 +119,10 @@ def _front(findings: Findings) -> Iterator[str]:
         )
         for result in findings.front
     ]
-    yield _table(("trial", "set-up", *map(name_text, findings.objectives), "changes", ""), rows)
+    yield _table(("trial", "set-up", *map(_named, findings.objectives), "changes", ""), rows)
     found = (
         f"- {answer.title} ({_plain(answer.condition)}): trial {_link(answer.result.number)}, "
-        f"{findings.sentence(answer.result)}"
+        f"{_plain(findings.sentence(answer.result))}"
         for answer in answers(findings)
     )
     yield "\n".join(found)
@@ -144,7 +145,7 @@ def _figures(result: TrialResult, findings: Findings) -> Iterator[str]:
     for name in findings.objectives:
         ratio = findings.ratio(result, name)
         compared = "" if ratio is None else f"{ratio:.2f} times the baseline's"
-        rows.append((name_text(name), findings.figure(result, name), compared))
+        rows.append((_named(name), findings.figure(result, name), compared))
     kept = findings.kept_share(result)
     if kept is not None:
         rows.append(("tokens kept", f"{kept:.0%}", "of the baseline's"))
@@ -157,6 +158,10 @@ def _last_lines(result: TrialResult) -> Iterator[str]:
     if isinstance(result.outcome, Crashed) and result.outcome.last_lines:
         yield "Its last lines:"
         yield _block("\n".join(result.outcome.last_lines), "text")
+
+
+def _named(name: str) -> str:
+    return _plain(name_text(name))
 
 
 def _sentences(texts: Iterable[str]) -> str:

@@ -18,8 +18,8 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from memsweep.dashboard.parameters import drawn, short_names
-from memsweep.findings.scale import Scale
 from memsweep.findings.find import Findings
+from memsweep.findings.scale import Scale
 from memsweep.findings.words import changes_text, outcome_text, reason_text, remarks_text
 from memsweep.record.folder import StudyFolder
 from memsweep.record.outcome import CutShort

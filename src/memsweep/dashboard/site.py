@@ -34,6 +34,7 @@ WORK_SHARE = 0.1
 """The most of the time that is spent on making a growing study anew, as far as that allows it."""
 
 _SAFE = ("GET", "HEAD")
+_FILES = "/artifacts/"  # Source: optuna-dashboard==0.21.0 artifact/_backend.py, its routes
 _OWN_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -71,7 +72,7 @@ class Site:
             if after.isdecimal():
                 body = {**detail, "trials": detail["trials"][int(after) :]}
                 return _answered(start_response, "200 OK", body)
-        return app(environ, _without_sharing(start_response))
+        return app(environ, _without_sharing(start_response, is_file=_is_file(environ)))
 
     def _current(self) -> tuple[Application, Mapping[str, Any]]:
         """Return the application and the study's detail, made anew if the folder has changed.
@@ -150,11 +151,19 @@ def _refused(start_response: StartResponse, status: str, reason: str) -> Iterabl
     return _answered(start_response, status, {"reason": reason})
 
 
-def _without_sharing(start_response: StartResponse) -> StartResponse:
-    """Return a `start_response` that lets no other site's page read an answer: Optuna's would, of files."""
+def _is_file(environ: Environ) -> bool:
+    return str(environ.get("PATH_INFO", "")).startswith(_FILES)
+
+
+def _without_sharing(start_response: StartResponse, *, is_file: bool) -> StartResponse:
+    """Return a `start_response` that lets no other site's page read an answer: Optuna's would, of files.
+
+    A page among a study's files may be anybody's: it may run, but not as a part of the dashboard.
+    """
 
     def started(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
         kept = [header for header in headers if not header[0].lower().startswith("access-control-")]
-        return start_response(status, kept, *rest)
+        own = [("Content-Security-Policy", "sandbox allow-scripts"), ("X-Content-Type-Options", "nosniff")]
+        return start_response(status, [*kept, *(own if is_file else ())], *rest)
 
     return started

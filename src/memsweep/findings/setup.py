@@ -6,6 +6,7 @@ A technique's parameters are part of its option: `micro_batch` is `size size=2` 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 from memsweep.record.trial import TrialResult
@@ -46,3 +47,11 @@ def differences(one: SetUp, other: SetUp) -> tuple[str, ...]:
 def choice_text(key: str, value: str) -> str:
     """Return one choice as it is labelled everywhere: `adapter=lora`, `batch=4`."""
     return f"{key.rsplit('.', 1)[-1]}={value}"
+
+
+def number(label: str) -> int | float | str:
+    """Return what a label says: a number where it is one."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(label)
+    return label

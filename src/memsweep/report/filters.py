@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from memsweep.findings.rows import options as offered
 from memsweep.findings.setup import set_up
 from memsweep.findings.views import change_words
 from memsweep.findings.words import CHANGES, outcome_text
-from memsweep.report.lines import searched
 from memsweep.report.sheet import Sheet
 
 
@@ -23,7 +23,7 @@ def filter_bar(sheet: Sheet) -> str:
         for index, word in enumerate(words)
     )
     accepted = f"<fieldset><legend>A set-up may change</legend>{boxes}</fieldset>" if words else ""
-    keys = searched(sheet.findings, sheet.findings.results)
+    keys = offered(sheet.findings, sheet.findings.results)
     selects = "".join(
         _select(f"key-{index}", key.rsplit(".", 1)[-1], options)
         for index, (key, options) in enumerate(keys.items())
@@ -48,7 +48,7 @@ def filter_data(sheet: Sheet) -> dict[str, Any]:
     """
     findings = sheet.findings
     words, outcomes = change_words(findings), _outcomes(sheet)
-    keys = searched(findings, findings.results)
+    keys = offered(findings, findings.results)
     trials = []
     for result in findings.results:
         chosen = set_up(result)

@@ -11,6 +11,7 @@ from typing import Any
 from memsweep.record.folder import StudyFolder
 from memsweep.record.trial import TrialResult
 from memsweep.technique.yaml_text import parse_yaml
+from memsweep.visible import visible
 
 
 def unsearched(folder: StudyFolder, results: Iterable[TrialResult]) -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def unsearched(folder: StudyFolder, results: Iterable[TrialResult]) -> tuple[str
             ]
             if texts:
                 found.add(" ".join([f"{technique}={chosen.get('option')}", *texts]))
-    return tuple(sorted(found))
+    return tuple(sorted(map(visible, found)))
 
 
 def _techniques(folder: StudyFolder, number: int) -> dict[str, Any]:

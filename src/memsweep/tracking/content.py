@@ -25,6 +25,7 @@ from typing import Any
 from memsweep.findings.course import course
 from memsweep.findings.find import Findings
 from memsweep.findings.intervals import ends, n_runs
+from memsweep.findings.setup import number
 from memsweep.findings.words import OUTCOMES, outcome_text, reason_text, remarks_text
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import Measured
@@ -113,14 +114,6 @@ def searched(result: TrialResult) -> dict[str, Any]:
 def searched_name(key: str) -> str:
     """Return a searched key as a name of one level: `technique.adapter.r` is `technique_adapter_r`."""
     return re.sub(r"\W", "_", key)
-
-
-def number(label: str) -> Any:
-    """Return what a label says: a number where it is one."""
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(label)
-    return label
 
 
 def trained(folder: TrialFolder) -> Iterator[dict[str, Any]]:

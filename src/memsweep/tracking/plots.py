@@ -7,11 +7,11 @@ from typing import Any
 
 from memsweep.findings.effects import Effect, effects
 from memsweep.findings.find import Findings
+from memsweep.findings.rows import Row, choices, objectives
 from memsweep.findings.words import name_text
-from memsweep.tracking.content import number, searched
 
-ABSENT = "(none)"
-"""What stands where a trial has no such key."""
+ABSENT, BEYOND = "(none)", 1.15
+"""What stands where a trial has no such key, and where: beyond all that have one."""
 
 SHOWN_EFFECTS = 30
 """Choices that are drawn; more have no room for their names."""
@@ -22,22 +22,19 @@ def parallel_coordinates(findings: Findings) -> Any:
 
     None where there is nothing to compare: fewer than two trials, or one set-up.
     """
-    results = findings.measured
-    chosen = [{**result.choice, **searched(result)} for result in results]
-    names = dict.fromkeys(key for choice in chosen for key in choice)
-    axes = [_axis(name, [choice.get(name, ABSENT) for choice in chosen]) for name in names]
-    varied = [axis for axis in axes if axis is not None]
-    if len(results) < 2 or not varied:
+    chosen = choices(findings)
+    if not chosen:
         return None
     import plotly.graph_objects as go  # 0.2 s, at the end of a study only
 
+    numbers = [result.number for result in findings.measured]
     figures = [
-        {"label": name_text(name), "values": [result.objectives[name] for result in results]}
-        for name in findings.objectives
+        {"label": row.title, "values": [row.values[n] for n in numbers]} for row in objectives(findings)
     ]
-    color = [result.objectives[findings.objectives[0]] for result in results]
-    lines = {"color": color, "colorscale": "Viridis", "showscale": True}
-    return go.Figure(go.Parcoords(dimensions=[*varied, *figures], line=lines))
+    lines = {"color": figures[0]["values"], "colorscale": "Viridis", "showscale": True}
+    return go.Figure(
+        go.Parcoords(dimensions=[*(_axis(row, numbers) for row in chosen), *figures], line=lines)
+    )
 
 
 def effect_bars(findings: Findings) -> Any:
@@ -74,18 +71,14 @@ def _bars(name: str, shown: Sequence[Effect]) -> dict[str, Any]:
     }
 
 
-def _axis(name: str, values: Sequence[Any]) -> dict[str, Any] | None:
-    """Return what was chosen of one thing as an axis; None where it was always the same."""
-    if len(set(values)) < 2:
-        return None
-    if all(isinstance(value, int | float) for value in values):
-        return {"label": name, "values": list(values)}
-    labels = sorted({str(value) for value in values}, key=_order)
-    ticks = {"tickvals": list(range(len(labels))), "ticktext": labels}
-    return {"label": name, "values": [labels.index(str(value)) for value in values], **ticks}
-
-
-def _order(label: str) -> tuple[bool, float, str]:
-    """Return what puts numbers first, by their size, and words after them."""
-    value = number(label)
-    return (isinstance(value, str), 0.0 if isinstance(value, str) else float(value), label)
+def _axis(row: Row, numbers: Sequence[int]) -> dict[str, Any]:
+    """Return a row as plotly's axis: of numbers where every trial has one, else of labels."""
+    if row.is_numeric and all(number in row.values for number in numbers):
+        return {"label": row.title, "values": [row.values[number] for number in numbers]}
+    ticks = (*row.ticks, *([(BEYOND, ABSENT)] if any(number not in row.places for number in numbers) else []))
+    return {
+        "label": row.title,
+        "values": [row.places.get(number, BEYOND) for number in numbers],
+        "tickvals": [place for place, _ in ticks],
+        "ticktext": [text for _, text in ticks],
+    }

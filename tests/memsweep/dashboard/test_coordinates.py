@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 from memsweep.dashboard.coordinates import MOST_AXES, parallel_picture
-from memsweep.dashboard.parameters import distributions
-from memsweep.findings.scale import scales
 from memsweep.findings.find import find
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
@@ -10,8 +8,7 @@ from synthetic import measured
 
 
 def picture_of(study: Study, results: tuple[TrialResult, ...]) -> dict | None:  # type: ignore[type-arg]
-    findings, known = find(results, study), distributions(study, results)
-    return parallel_picture(findings, scales(study, results), known)
+    return parallel_picture(find(results, study))
 
 
 def test_every_measured_trial_is_one_line_over_what_was_varied(
@@ -21,7 +18,7 @@ def test_every_measured_trial_is_one_line_over_what_was_varied(
 
     assert picture is not None
     titles = [note["text"] for note in picture["layout"]["annotations"] if note["y"] == -0.1]
-    assert titles[-2:] == ["throughput<br>(tokens/s)", "peak<br>memory<br>(MiB)"]
+    assert titles[-2:] == ["throughput", "peak<br>memory"]
     n_lines = sum(trace["x"].count(None) for trace in picture["data"])
     assert n_lines == len(find(results, study).measured)
     for trace in picture["data"]:

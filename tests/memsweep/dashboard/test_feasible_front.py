@@ -4,8 +4,8 @@ import dataclasses
 import json
 
 from memsweep.dashboard.feasible_front import front_picture
-from memsweep.findings.scale import scales
 from memsweep.findings.find import find
+from memsweep.findings.scale import scales
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
 

@@ -9,9 +9,9 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from memsweep.dashboard.parameters import distributions
-from memsweep.findings.scale import scales
 from memsweep.dashboard.shown import finished, missing, unfinished, violations
 from memsweep.findings.find import find
+from memsweep.findings.scale import scales
 from memsweep.record.folder import StudyFolder
 from memsweep.record.outcome import (
     Crashed,

@@ -198,3 +198,17 @@ def test_a_folder_that_does_not_change_is_not_read_again(
     for _ in range(3):
         clock.seconds += LOOK_EVERY_SECONDS
         assert Answer(site, DETAIL).status == "200 OK"
+
+
+def test_a_page_among_a_studys_files_is_no_part_of_the_dashboard(folder: StudyFolder) -> None:
+    folder.report.write_text("<script>fetch('/api/studies')</script>", encoding="utf-8")
+    site = Site(folder)
+    artifacts = Answer(site, DETAIL).data["artifacts"]
+    (page,) = (one["artifact_id"] for one in artifacts if one["filename"] == "report.html")
+
+    answer = Answer(site, f"/artifacts/0/{page}")
+
+    assert answer.status == "200 OK"
+    assert answer.headers["Content-Security-Policy"] == "sandbox allow-scripts"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "Content-Security-Policy" not in Answer(site, DETAIL).headers

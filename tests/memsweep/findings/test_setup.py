@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from memsweep.findings.setup import choice_text, differences, set_up
+import pytest
+
+from memsweep.findings.setup import choice_text, differences, number, set_up
 from synthetic import measured
 
 
@@ -32,3 +34,13 @@ def test_a_key_that_comes_with_another_choice_is_no_difference_of_its_own() -> N
 
 def test_a_choice_is_labelled_without_its_path() -> None:
     assert choice_text("trainer.batch", "8") == "batch=8"
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"), [("8", 8), ("0.5", 0.5), ("1e-4", 0.0001), ("nf4", "nf4"), ("true", "true")]
+)
+def test_a_label_is_a_number_where_it_is_one(label: str, expected: object) -> None:
+    found = number(label)
+
+    assert found == expected
+    assert type(found) is type(expected)

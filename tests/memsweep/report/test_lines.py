@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from memsweep.findings.find import find
 from memsweep.record.study import Direction, Study
 from memsweep.record.trial import TrialResult
-from memsweep.report.lines import growth, parallel, searched
+from memsweep.report.lines import growth, parallel
 from synthetic import measured, study_of
 
 BASELINE = {"adapter": "baseline", "packing": "baseline"}
@@ -39,13 +38,6 @@ def test_better_lies_to_the_right_in_each_objective(study: Study) -> None:
     assert drawn is not None
 
     assert [line[-2:] for line in drawn["lines"]] == [[0.0, 1.0], [1.0, 0.0]]
-
-
-def test_the_starts_option_lies_leftmost(study: Study) -> None:
-    other = dataclasses.replace(measured(1, BASELINE), choice={**BASELINE, "packing": "a_first"})
-    results = [measured(0, BASELINE), other]
-
-    assert searched(find(results, study), results) == {"packing": ["baseline", "a_first"]}
 
 
 def test_one_set_up_is_nothing_to_compare(study: Study) -> None:

@@ -92,16 +92,6 @@ def test_a_trial_that_never_trained_has_logged_nothing(tmp_path: Path) -> None:
     assert list(content.trained(TrialFolder(tmp_path))) == []
 
 
-@pytest.mark.parametrize(
-    ("label", "expected"), [("8", 8), ("0.5", 0.5), ("1e-4", 0.0001), ("nf4", "nf4"), ("true", "true")]
-)
-def test_a_searched_value_is_a_number_where_it_is_one(label: str, expected: object) -> None:
-    found = content.number(label)
-
-    assert found == expected
-    assert type(found) is type(expected)
-
-
 def test_searched_names_have_no_dots_and_techniques_are_choices(results: tuple[TrialResult, ...]) -> None:
     parameters = {"technique/adapter": "lora", "technique.adapter.r": "16", "+x.y": "a"}
     result = dataclasses.replace(results[0], parameters=parameters)

@@ -21,7 +21,8 @@ def test_parallel_coordinates_have_a_line_a_measured_trial_and_an_axis_a_varied_
     assert {"adapter", "packing", "throughput", "peak memory"} <= set(axes)
     assert all(len(axis["values"]) == len(findings.measured) for axis in axes.values())
     assert list(axes["adapter"]["ticktext"]) == ["baseline", "lora"]
-    shown = [axes["adapter"]["ticktext"][index] for index in axes["adapter"]["values"]]
+    labels = dict(zip(axes["adapter"]["tickvals"], axes["adapter"]["ticktext"], strict=True))
+    shown = [labels[place] for place in axes["adapter"]["values"]]
     assert shown == [result.choice["adapter"] for result in findings.measured]
 
 

@@ -78,7 +78,7 @@ def _lines(
 
 
 def _layout(axes: Sequence[Row]) -> dict[str, Any]:
-    layout = titled("Every measured set-up, choice by choice; the better objective is up")
+    layout = titled("Every measured set-up; the better figure is up")
     hidden = {"showgrid": False, "zeroline": False, "showticklabels": False}
     line = {"color": "#5f6368", "width": 1}
     shapes = [

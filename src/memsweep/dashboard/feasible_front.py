@@ -21,6 +21,13 @@ from memsweep.units import measure_text
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon")
 COLORS = ("#1f5fbf", "#b3541e", "#2f7d4f", "#8a3ea8", "#a8860f", "#4a6572")
 """Marker of each group of changes; they can be told apart on white and by people who see few colours."""
+MOST_KINDS = 4
+"""A card has room for a legend of so many groups, and for the lines and the infeasible beside them."""
+BY_SIZE = {
+    0: changes_text(()),
+    1: "Changes one thing",
+    2: "Changes more than one thing",
+}
 FAINT, LIMIT = "#9aa0a6", "#c0392b"
 HOVER_COLUMNS = 64
 """Width at which hover text is wrapped: plotly does not wrap it."""
@@ -34,11 +41,9 @@ def front_picture(findings: Findings, scales: Sequence[Scale]) -> dict[str, Any]
         scales: How the objectives are shown.
     """
     traces = _lines(findings, scales)
-    for index, kind in enumerate(findings.kinds()):
-        members = [result for result in findings.measured if result.feasible and result.changes == kind]
-        color = COLORS[index % len(COLORS)]
-        marker = {"symbol": SYMBOLS[index % len(SYMBOLS)], "color": color, "size": 10}
-        traces.append(_points(findings, scales, members, changes_text(kind), marker))
+    for (name, members), symbol, color in zip(_groups(findings), SYMBOLS, COLORS, strict=False):
+        marker = {"symbol": symbol, "color": color, "size": 10}
+        traces.append(_points(findings, scales, members, name, marker))
     infeasible = [result for result in findings.measured if not result.feasible]
     if infeasible:
         marker = {"symbol": "x-thin", "size": 9, "line": {"width": 1.5, "color": FAINT}}
@@ -59,7 +64,7 @@ def hover(findings: Findings, result: TrialResult) -> str:
 def titled(text: str, legend_rows: int = 1) -> dict[str, Any]:
     """Return a layout with a title above and the legend below, as the dashboard's cards leave room for."""
     return {
-        "title": {"text": text, "font": {"size": 15}, "x": 0, "xanchor": "left", "pad": {"l": 8}},
+        "title": {"text": text, "font": {"size": 13}, "x": 0, "xanchor": "left", "pad": {"l": 8}},
         "template": {"layout": {"paper_bgcolor": "white", "plot_bgcolor": "white"}},
         "margin": {"l": 64, "r": 16, "t": 56, "b": 60 + 19 * legend_rows},
         "legend": {"orientation": "h", "x": 0, "y": -0.26, "yanchor": "top", "font": {"size": 11}},
@@ -110,6 +115,16 @@ def _points(
     }
 
 
+def _groups(findings: Findings) -> list[tuple[str, list[TrialResult]]]:
+    """Return the feasible trials by what they change, in words; by how much, where the legend has no room."""
+    feasible = [result for result in findings.measured if result.feasible]
+    kinds = findings.kinds()
+    if len(kinds) <= MOST_KINDS:
+        return [(changes_text(kind), [one for one in feasible if one.changes == kind]) for kind in kinds]
+    by_size = {size: [one for one in feasible if min(len(one.changes), 2) == size] for size in BY_SIZE}
+    return [(BY_SIZE[size], members) for size, members in by_size.items() if members]
+
+
 def _lines(findings: Findings, scales: Sequence[Scale]) -> list[dict[str, Any]]:
     if len(scales) != 2:
         return []
@@ -135,7 +150,7 @@ def _lines(findings: Findings, scales: Sequence[Scale]) -> list[dict[str, Any]]:
 
 def _layout(findings: Findings, scales: Sequence[Scale]) -> dict[str, Any]:
     study = findings.study
-    layout = titled("The feasible front: the picture that counts", legend_rows=len(findings.kinds()) + 1)
+    layout = titled("The feasible front: the picture that counts", legend_rows=len(_groups(findings)) + 2)
     axis = {"gridcolor": "#e3e6e8", "zeroline": False, "automargin": True}
     titles = [f"{scale.title}, {_better(study.objectives[scale.name])}" for scale in scales]
     # Beside the axis a title is cut off: the card is low.

@@ -19,8 +19,9 @@ from memsweep.units import measure_text
 MOST_OPTIONS = 12
 """More numbers than this lie along a scale, more words have no row: nobody could read their labels."""
 
-SPREAD = 0.12
-"""Lines through one option lie apart by this share of the way to the next, so that many can be seen."""
+SPREAD, MOST_SPREAD = 0.35, 0.07
+"""Lines through one option lie apart, so that many can be seen: by this share of the way to the next, at
+most by that of the row."""
 
 MANY_TIMES = 100
 """A scale is logarithmic from this ratio of its ends on."""
@@ -60,7 +61,7 @@ class Row:
             share: Where it stands among all trials, from 0 to 1.
         """
         place = self.places.get(trial)
-        return None if place is None else place + (share - 0.5) * SPREAD * self.gap
+        return None if place is None else place + (share - 0.5) * min(SPREAD * self.gap, MOST_SPREAD)
 
 
 def choices(findings: Findings) -> tuple[Row, ...]:

@@ -44,6 +44,21 @@ def test_infeasible_trials_are_apart_and_unmeasured_ones_have_no_point(
     assert any(text for trace in groups for text in trace["text"])
 
 
+def test_more_kinds_of_changes_than_the_legend_has_room_for_are_told_apart_by_how_much_they_change(
+    study: Study, results: tuple[TrialResult, ...]
+) -> None:
+    words = ("batch", "data", "numerics", "trained_parameters")
+    kinds = [(), *((word,) for word in words), words[:2]]
+    trials = tuple(
+        dataclasses.replace(results[0], number=number, changes=kind) for number, kind in enumerate(kinds)
+    )
+
+    points = [trace for trace in picture_of(study, trials)["data"] if trace["mode"] != "lines"]
+
+    assert [len(trace["x"]) for trace in points] == [1, 4, 1]
+    assert len({(trace["marker"]["symbol"], trace["marker"]["color"]) for trace in points}) == 3
+
+
 def test_the_limit_is_a_line_of_its_own(study: Study, results: tuple[TrialResult, ...]) -> None:
     layout = picture_of(study, results)["layout"]
 

@@ -49,6 +49,7 @@ MOST_ENDS, MOST_OUTSIDE, LEAST_TIMES, MOST_STARTUPS = 0.3, 0.8, 12, 3
 and how often several processes take to their first step what one takes."""
 
 WORK = ("build", "warm_up", "measure")
+NO_PHASES = ("compose", "total", "waited", "devices")
 SMALL = ("model=tiny", "measure.probe_examples=4", "trainer.batch=2", "tracking=wandb_offline")
 
 
@@ -123,7 +124,7 @@ def run(one: Any, overrides: Sequence[str], number: int) -> dict[str, float]:
     if job.status is not JobStatus.COMPLETED or job.return_value["type"] != "measured":
         sys.exit(f"trial {number} was not measured: {job._return_value}")
     seconds: Mapping[str, float] = one.seconds
-    reported = sum(value for name, value in seconds.items() if name not in ("compose", "total"))
+    reported = sum(value for name, value in seconds.items() if name not in NO_PHASES)
     end = seconds["total"] - reported + seconds["end"]
     outside = wall - sum(seconds[name] for name in WORK)
     return {

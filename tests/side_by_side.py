@@ -28,8 +28,8 @@ FOLDER = Path(__file__).parent
 MOST = 4
 """Processes that `-n auto` starts at most: each holds torch and the trainers, about a gibibyte."""
 
-# Modules whose tests share nothing that is expensive to make: each test goes where there is room.
-APART = {"memsweep/trial/test_run.py", "end_to_end/test_sweeps.py"}
+# Modules whose tests share little that is expensive to make: each test goes where there is room.
+APART = {"memsweep/trial/test_run.py", "end_to_end/test_sweeps.py", "sweeper/test_kill.py"}
 
 # As good as marked: what these wait for takes fractions of a second on a machine that does nothing else.
 ALONE = {"sweeper/test_slots.py"}

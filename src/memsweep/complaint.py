@@ -7,6 +7,8 @@ types, which help nobody who mistyped a name.
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,16 +18,50 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 _SWEEPER = "hydra.sweeper"
+_OPEN = frozenset(f"{_SWEEPER}.{name}" for name in ("params", "when", "objectives", "constraints"))
+"""Nodes whose keys are a person's own; Hydra lets those be added with a + alone."""
+
+_LONGEST, _MOST_LINES = 1_500, 8
+_NO_OPTION = re.compile(r"null|true|false|[-+]?[\d.]+|\{.*\}", re.IGNORECASE)
+"""What Hydra's grammar reads as something else than text, which the name of an option must be."""
 _HELP = "`python train.py --help` lists the groups and their options."
 
 
 def complaint(error: BaseException, typed: Sequence[str] = ()) -> str:
-    """Return what to tell the user about `error`.
+    """Return what to tell the user about `error`; of a line that is too long to be read, both ends.
 
     Args:
         error: What was raised.
         typed: The words of the command line.
     """
+    return "\n".join(_cut(line) for line in _told(error, typed).splitlines())
+
+
+def unread(error: BaseException, typed: Sequence[str]) -> str:
+    """Return what to tell the user about an error that Hydra, or what it uses, met while it read a request.
+
+    Args:
+        error: What was raised: any class at all, its text meant for programmers.
+        typed: The words of the command line.
+    """
+    if lines := list(_misused_groups(typed)):
+        return "\n".join(map(_cut, lines))
+    lines = [line for line in str(error).splitlines() if line.strip()][:_MOST_LINES]
+    if isinstance(error, RecursionError):
+        lines = ["something in it is nested too deep, or refers to itself"]
+    said = "\n".join(map(_cut, lines)) or type(error).__name__
+    words = _cut(shlex.join(typed))
+    return f"cannot read {words}: {said}\n{_HELP}  HYDRA_FULL_ERROR=1 before the command shows where it was."
+
+
+def _cut(line: str) -> str:
+    if len(line) <= _LONGEST:
+        return line
+    half = _LONGEST // 3
+    return f"{line[:half]} ... ({len(line):,} characters) ... {line[-half:]}"
+
+
+def _told(error: BaseException, typed: Sequence[str]) -> str:
     if isinstance(error, MissingConfigException):
         return _missing_option(error)
     if isinstance(error, ConfigCompositionException) and (lines := list(_misused_groups(typed))):
@@ -48,27 +84,35 @@ def _missing_option(error: MissingConfigException) -> str:
     asked = str(error.missing_cfg_file)
     group, _, option = asked.rpartition("/")
     options = [str(name) for name in error.options or ()]
+    if error.missing_cfg_file is None:
+        return f"{str(error).strip()}\n{_HELP}"
     if not options:
         return f"there is no config {asked!r}.\n{_HELP}"
     return f"{group} has no option {option!r}{near(option, options)}; it has {', '.join(options)}"
 
 
 def _misused_groups(typed: Sequence[str]) -> Iterable[str]:
-    """Yield what to type for each word that adds a group that is there, or chooses from what holds groups."""
+    """Yield what to type for each word that adds a group that is there, or names no option of one."""
     repo = ConfigStore.instance().repo
     groups = set(_groups(repo))
     for word in typed:
-        key = word.lstrip("+").partition("=")[0]
+        key, _, value = word.lstrip("+").partition("=")
         if key in groups and not _has_options(repo, key):
             yield f"{key} holds groups, and is none: type {key}/<group>=<option>"
         elif key in groups and word.startswith("+"):
             yield f"{key} is there already, so drop the +: type {word.lstrip('+')}"
+        elif key in groups and _NO_OPTION.fullmatch(value):
+            yield f"{key} is a group, and {value} no option of it; it has {', '.join(_options(repo, key))}"
 
 
 def _has_options(repo: Any, group: str) -> bool:
+    return bool(_options(repo, group))
+
+
+def _options(repo: Any, group: str) -> list[str]:
     for part in group.split("/"):
         repo = repo[part]
-    return any(not isinstance(value, dict) for value in repo.values())
+    return [str(name).removesuffix(".yaml") for name, value in repo.items() if not isinstance(value, dict)]
 
 
 def _unknown_key(key: str, parent: Any, typed: Sequence[str]) -> str:
@@ -76,6 +120,10 @@ def _unknown_key(key: str, parent: Any, typed: Sequence[str]) -> str:
         groups = list(_groups(ConfigStore.instance().repo))
         return f"there is no config group {key!r}{near(key, groups)}\n{_HELP}"
     node, _, name = key.rpartition(".")
+    if node in _OPEN:
+        words = [word for word in typed if word.startswith(node)] or [f"{key}=..."]
+        there = ", ".join(map(str, parent)) if isinstance(parent, DictConfig) else ""
+        return f"{node} has {there or 'nothing'} to change; to add {name} to it, type ++{words[0]}"
     known = [str(one) for one in parent if one != "hydra"] if isinstance(parent, DictConfig) else []
     where = f"{node} has" if node else "the config has"
     if not node and not near(name, known) and (sweeper := OmegaConf.select(parent, _SWEEPER)) is not None:

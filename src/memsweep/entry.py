@@ -21,15 +21,19 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from memsweep.complaint import complaint
+from memsweep.complaint import complaint, unread
+from memsweep.config.allowed import only_allowed
 from memsweep.config.groups import require_groups
+from memsweep.config.masking import secrets_masked
 from memsweep.config.schema import TrialConfig, trial_config
 from memsweep.config.store import register
+from memsweep.data.ready import require_data
 from memsweep.errors import ConfigError, IncompatibleTechniques
 from memsweep.model.path import require_model
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import CutShort, Incompatible, Measured, Phase, Reused, to_mapping
 from memsweep.record.trial import TrialRecord
+from memsweep.secret import masked_text
 from memsweep.technique.catalogue import Catalogue, conf_folder
 from memsweep.technique.compatibility import circumstances_here, violations
 from memsweep.technique.option import BASELINE
@@ -40,6 +44,7 @@ from memsweep.trial.process import in_trial_process, known_rivals, known_set_ups
 from memsweep.units import bytes_text, measure_text
 
 BAD_REQUEST, INTERRUPTED = 2, 130
+_SWEEPER, _RERUN = "hydra_plugins.pareto_sweeper.", "--experimental-rerun"
 _DOING = {
     Phase.START: "importing torch and TRL: about 10 s",
     Phase.DATA: "reading the data",
@@ -63,16 +68,51 @@ def run(main: Callable[[], object]) -> int:
     shows_all = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints errors itself, and exits with 1
     try:
-        with _one_config_store():
+        _require_no_rerun(sys.argv[1:])
+        with _one_config_store(), only_allowed(), secrets_masked():
             main()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (ConfigError, HydraException, OmegaConfBaseException) as error:
-        if shows_all:
+    except SystemExit as end:
+        if end.code == 1 and not _is_at_work(end):  # Hydra said what is wrong: `--cfg job -p nowhere`
+            return BAD_REQUEST
+        raise
+    except Exception as error:
+        if shows_all or _is_at_work(error):
             raise
         return _refused(error, sys.argv[1:])
     return 0
+
+
+def _require_no_rerun(typed: Sequence[str]) -> None:
+    """Raise if Hydra is asked to run a pickled job: whatever such a file says is executed.
+
+    Raises:
+        ConfigError: It says what repeats a trial.
+    """
+    for word in typed:
+        if word.startswith("--e") and _RERUN.startswith(word.partition("=")[0]):
+            raise ConfigError(
+                f"{_RERUN} is not supported: it executes what a file holds.  A trial is repeated by the "
+                "command that it ended with, made of the lines of its overrides.txt"
+            )
+
+
+def _is_at_work(error: BaseException) -> bool:
+    """Tell whether an error is no fault of the request: memsweep itself was at work, and did not mean it.
+
+    Whatever Hydra raises while it reads a request, and by whatever class, is what is wrong with the request.
+    """
+    if isinstance(error, ConfigError | HydraException | OmegaConfBaseException):
+        return False
+    trace, begun = error.__traceback__, {trial.__code__}
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code in begun or str(frame.f_globals.get("__name__")).startswith(_SWEEPER):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def trial(config: DictConfig, techniques: Catalogue) -> dict[str, Any]:
@@ -99,6 +139,7 @@ def trial(config: DictConfig, techniques: Catalogue) -> dict[str, Any]:
         data = _plain(config)
         asked = trial_config(data)
         require_model(asked.model)
+        require_data(asked.dataset, asked.trainer.data)
         begin_folder(folder, data, typed)
         _require_legal(asked, techniques, folder)
         with _PhaseLine() as line:
@@ -137,6 +178,7 @@ def _require_legal(config: TrialConfig, techniques: Catalogue, folder: TrialFold
         IncompatibleTechniques: With all broken rules.
     """
     trainer = config.trainer
+    techniques.require_trainer(trainer.name)
     here = circumstances_here(
         trainer.name,
         config.launch.device,
@@ -197,7 +239,9 @@ def _shown(path: Path) -> str:
 
 
 def _refused(error: Exception, typed: Sequence[str] = ()) -> int:
-    print(complaint(error, typed), file=sys.stderr)
+    is_meant = isinstance(error, ConfigError | HydraException | OmegaConfBaseException)
+    said = complaint(error, typed) if is_meant else unread(error, typed)
+    print(masked_text(said), file=sys.stderr)
     return BAD_REQUEST
 
 

@@ -84,7 +84,7 @@ def n_cores() -> int:
     return max(1, min(count, int(quota))) if quota is not None else count
 
 
-def machine_name(devices: Sequence[Mapping[str, Any]] = (), proc: Path = PROC) -> str:
+def machine_name(devices: Sequence[Mapping[str, Any]] = (), proc: Path = PROC, n_slots_taken: int = 1) -> str:
     """Return what of a machine must be alike for figures to be compared, in words.
 
     `AMD EPYC 9654, 2 cores, 16 GiB; NVIDIA H200, 140 GiB`: processor, cores that may be used, memory, and the
@@ -93,9 +93,10 @@ def machine_name(devices: Sequence[Mapping[str, Any]] = (), proc: Path = PROC) -
     Args:
         devices: Those that are computed on, each with its `name` and `memory_bytes`, as the driver says them.
         proc: Where the kernel's files are.
+        n_slots_taken: How many slots of a study it is: of the cores, what one gives is said.
     """
     memory_bytes = _memory_bytes(proc)
-    parts = [_processor(proc), f"{n_cores()} cores"]
+    parts = [_processor(proc), f"{n_cores() // n_slots_taken} cores"]
     parts += [f"{memory_bytes / _GIB:.0f} GiB"] if memory_bytes else []
     kinds = [
         ", ".join(

@@ -38,7 +38,8 @@ def read_bytes(typed: object) -> int:
     """
     found = _SIZE.fullmatch(str(typed).strip())
     sizes = {unit.lower(): size for unit, size in _UNIT_BYTES.items()}
-    n_bytes = round(float(found[1]) * sizes.get(found[2].lower(), 0)) if found else 0
+    size = float(found[1]) * sizes.get(found[2].lower(), 0) if found else 0.0
+    n_bytes = round(size) if math.isfinite(size) else 0
     if n_bytes <= 0:
         units = ", ".join(_UNIT_BYTES)
         raise ValueError(f"must be memory above 0 with its unit ({units}), e.g. 24GiB, got {typed!r}")

@@ -28,6 +28,7 @@ from memsweep.technique.compatibility import Circumstances, circumstances_here, 
 from memsweep.technique.rule import ARGUMENT, NUMBERS
 from memsweep.technique.settings import merge
 from memsweep.technique.support import Cell, support
+from tiny import tiny_config
 
 # Values at which an option shows on texts of 20 to 90 tokens; the defaults suit real models.
 PARAMETERS: Mapping[str, Any] = {
@@ -222,7 +223,8 @@ def choice(trainer: str, options: Mapping[str, Any], catalogue: Catalogue) -> di
 
 def refusals(trainer: str, options: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, ...]:
     """Return the sentences with which the rules refuse `options` on this machine's processor."""
-    arguments = tuple(sorted(_arguments(options).items()))
+    given = {**tiny_config(trainer).trainer.arguments, **_arguments(options)}
+    arguments = tuple(sorted(given.items()))
     numbers = tuple((key, options.get(key, 0)) for key in NUMBERS if key != "batch")
     here = _here(trainer, arguments, (("batch", BATCH), *numbers), catalogue)
     return violations(choice(trainer, options, catalogue), here, catalogue)

@@ -19,12 +19,17 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from footprint import footprint
+
 EVENTS = frozenset({"open", "os.rename", "os.mkdir", "os.remove", "os.truncate"})
 """What is counted, of what Python tells of itself: everything that changes files, and reading them too."""
+
+LIMIT_SECONDS = 250
+"""After which a controller is taken to hang, and ended by SIGALRM."""
 
 HERE = Path(__file__).parent
 
@@ -33,7 +38,7 @@ class Controllers:
     """The warm process, as tests see it."""
 
     def __init__(self) -> None:
-        paths = [str(HERE.parents[1] / name) for name in ("src", "sweeper")]
+        paths = [str(HERE.parents[1] / name) for name in ("src", "sweeper", "tests")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         self._process = subprocess.Popen(
             [sys.executable, __file__],
@@ -58,10 +63,11 @@ class Controllers:
             folder: The study's.
             arguments: The command line.
             how: `settings` of `hydra.sweeper`; `kill_after_seconds`; `kill_at_event`; `limit_bytes` of
-                a file; the `user` to be.
+                a file; the `user` to be; `look_at`, numbers of trials in which to look at what it holds;
+                `limit_seconds` until it is ended as one that hangs.
 
         Returns:
-            `code` (negative: the signal), `seconds`, `n_events`, and `printed`.
+            `code` (negative: the signal), `seconds`, `n_events`, `printed`, and `looked` (`footprint.py`).
         """
         self.begin(folder, arguments, **how)
         return self.end()
@@ -85,7 +91,21 @@ def measure(number: int, values: Mapping[str, Any]) -> dict[str, float]:
     x, y = float(values["x"]), float(values["y"])
     if (x, y) == (3, 3):
         raise ValueError("this one always fails")
-    return {"speed": 10 * x - y * y + (x * 7 + y * 3) % 5, "size": x * x + y + 1}
+    more = sum(float(values[key]) for key in "abcd" if key in values)
+    return {"speed": 10 * x - y * y + (x * 7 + y * 3) % 5 + more, "size": x * x + y + 1 + 2 * more}
+
+
+def _looking(how: Mapping[str, Any]) -> Callable[[int, Mapping[str, Any]], dict[str, float]]:
+    """Return what trials do: measure, and in some look first at what this controller holds."""
+
+    def task(number: int, values: Mapping[str, Any]) -> dict[str, float]:
+        if number in how.get("look_at", ()):
+            folder = Path(how["folder"])
+            with folder.with_suffix(".looked").open("a") as file:
+                file.write(json.dumps(footprint(folder, number, os.getpid())) + "\n")
+        return measure(number, values)
+
+    return task
 
 
 def _serve() -> None:
@@ -107,7 +127,7 @@ def _warm() -> None:
 
 
 def _controlled(how: dict[str, Any]) -> dict[str, Any]:
-    log = Path(how["folder"]).with_suffix(".log")
+    log, looked = (Path(how["folder"]).with_suffix(suffix) for suffix in (".log", ".looked"))
     began = time.monotonic()
     reader, writer = os.pipe()
     pid = os.fork()
@@ -126,6 +146,7 @@ def _controlled(how: dict[str, Any]) -> dict[str, Any]:
         "seconds": time.monotonic() - began,
         "n_events": int(said) if said else None,
         "printed": log.read_text(errors="replace"),
+        "looked": [json.loads(line) for line in looked.read_text().splitlines()] if looked.exists() else [],
     }
 
 
@@ -139,6 +160,7 @@ def _child(how: dict[str, Any], log: Path, writer: int) -> None:
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         os.dup2(file, 1)
         os.dup2(file, 2)
+        signal.alarm(how.get("limit_seconds", LIMIT_SECONDS))
         if "limit_bytes" in how:
             resource.setrlimit(resource.RLIMIT_FSIZE, (how["limit_bytes"], resource.RLIM_INFINITY))
         if "user" in how:
@@ -170,7 +192,7 @@ def _counted(folder: str, last: int | None) -> list[int]:
 
 def _run(how: Mapping[str, Any]) -> int:
     """Run a study in this process, as Hydra would from the command line, and return its exit code."""
-    from fake_launcher import FakeLauncher
+    from fake_launcher import Forgetful
     from hydra._internal.callbacks import Callbacks
     from hydra._internal.hydra import Hydra
     from hydra._internal.utils import create_config_search_path
@@ -210,7 +232,7 @@ def _run(how: Mapping[str, Any]) -> int:
         context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
         settle_folder(config)
         raw = {key: value for key, value in config.hydra.sweeper.items() if not key.startswith("_")}
-        launcher = None if settings.get("dry_run") else FakeLauncher(measure)
+        launcher = None if settings.get("dry_run") else Forgetful(_looking(how))
         typed: Any = OmegaConf.to_container(config.hydra.overrides.task)
         sweep(raw, config, context, launcher, typed)
     except SystemExit as end:

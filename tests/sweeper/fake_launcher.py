@@ -59,6 +59,16 @@ class FakeLauncher(Launcher):
         return job
 
 
+class Forgetful(FakeLauncher):
+    """The same for studies of thousands of trials: it keeps nothing of what it was given and told."""
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
+        returned = super().launch(job_overrides, initial_job_idx)
+        for kept in (self.launched, self.knew, self.held):
+            kept.clear()
+        return returned
+
+
 class FakeSlots(FakeLauncher):
     """The same for several jobs side by side, each in the thread that asks for it.
 

@@ -64,3 +64,23 @@ def test_rules_see_the_numbers_of_the_measure() -> None:
 
     assert broken(composed, APART) == 1
     assert found == [1, 0]
+
+
+def test_work_that_processes_cannot_share_is_refused() -> None:
+    composed = {
+        "trainer": {"name": "sft", "batch": 4, "arguments": {}},
+        "launch": {"device": "cpu", "simulates_devices": True},
+    }
+    both = {"sharding": "ddp", "micro_batch": "size"}
+
+    def refused(options: dict[str, str], size: int = 2, **searched: Any) -> int:
+        parameters = {"micro_batch": size} if "micro_batch" in options else {}
+        given = {f"technique.{name}.size": value for name, value in parameters.items()}
+        app = TechniqueApp(CATALOGUE, {"technique": {}, **composed})
+        groups = {key.replace("__", "."): value for key, value in searched.items()}
+        asked = Request(options=options, parameters=given, groups=groups, rest=())
+        return len(app.judge(asked).violations)
+
+    assert [refused(both, size) for size in (1, 2, 4)] == [0, 0, 1]
+    assert refused({"sharding": "ddp"}) == 0
+    assert refused({"sharding": "ddp"}, trainer__batch=3) == 1

@@ -89,3 +89,14 @@ def test_what_cannot_be_read_is_refused(
 
     assert outcome.exit_code == 2
     assert message in outcome.stderr
+
+
+def test_a_trial_that_nobody_could_compose_is_refused_before_anything_runs(
+    run_sweep: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "trials.txt").write_text("x=2\nnope=1\n")
+    outcome = run_sweep(["x=1,2"], task, config=PLAIN, enqueue=tmp_path / "trials.txt")
+
+    assert outcome.exit_code == 2
+    assert "trials.txt, trial 2: nope is not a setting" in outcome.stderr
+    assert outcome.overrides == []

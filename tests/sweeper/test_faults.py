@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -145,6 +146,50 @@ def test_rebuilding_gives_back_every_file_as_it_was(
     assert main(["rebuild", str(folder.path)]) == 0
     assert contents(folder) == before
     assert "12 trial(s)" in capfd.readouterr().out
+
+
+def test_rebuilding_makes_no_storage_where_there_is_to_be_none(
+    study: Callable[..., Outcome], capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = study(storage=None).folder
+
+    assert main(["rebuild", str(folder.path)]) == 0
+    assert not folder.storage.exists()
+
+
+def test_a_study_that_is_thinned_is_reported_on_recommended_from_and_continued(
+    study: Callable[..., Outcome], capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = study(8)
+    folder, before = first.folder, first.results
+    kept = {result.number for result in before if result.on_front} | {0}
+    for number in range(8):
+        (folder.trial(number).path / "checkpoint").write_bytes(b"x" * 10_000)
+    assert main(["clean", str(folder.path), "--keep", "front"]) == 0
+    left = {int(path.parent.name) for path in folder.trials.glob("*/checkpoint")}
+
+    assert left == kept
+    assert main(["report", str(folder.path)]) == 0
+    assert main(["recommend", str(folder.path)]) == 0
+    outcome = study(10)
+    assert [number for number, _ in outcome.launcher.launched] == [8, 9]
+    assert [one.measures for one in outcome.results[:8]] == [one.measures for one in before]
+
+
+def test_a_study_that_runs_is_not_thinned(run_sweep: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    said = []
+
+    def task(number: int, values: Mapping[str, Any]) -> Any:
+        if number == 3:
+            command = [sys.executable, "-m", "memsweep", "clean", "study", "--keep", "none"]
+            said.append(subprocess.run(command, capture_output=True, text=True, check=False))
+        return measure(number, values)
+
+    outcome = run_sweep(SPACE, task, config=PLAIN, n_trials=5, **TWO)
+
+    assert said[0].returncode == 2, said[0]
+    assert f"process {os.getpid()} on" in said[0].stderr
+    assert outcome.exit_code == 0
 
 
 def test_a_study_without_study_json_goes_on_by_the_same_command_and_is_not_rebuilt(
@@ -299,7 +344,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(
 def test_two_controllers_at_once_are_told_apart(controllers: Controllers, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     with Controllers() as others:
-        others.begin(folder, SPACE, settings={**SETTINGS, "n_trials": 30, "sampler": "gp"})
+        others.begin(folder, ["x=range(0,12)", "y=range(0,12)"], settings={**SETTINGS, "n_trials": 100})
         while not (folder / "trials").is_dir():
             time.sleep(0.01)
         second = controllers.run(folder, SPACE, settings=SETTINGS)

@@ -309,6 +309,34 @@ def test_too_many_slots_are_exit_code_2_and_no_traceback(slots_app: Path) -> Non
 
 
 @pytest.mark.slow
+def test_a_study_that_nobody_listens_to_any_more_ends_well(app: Path) -> None:
+    words = ["-m", "hydra.sweep.dir=out", "x=range(1,4)"]
+    process = subprocess.Popen(
+        [sys.executable, "app.py", *words], cwd=app, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    said = process.stderr.read()
+
+    assert process.wait(60) == 0
+    assert said == ""
+    assert len((app / "out" / "results.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.slow
+def test_too_many_slots_are_refused_in_a_dry_run_too(slots_app: Path) -> None:
+    words = ("x=1,2", "hydra/launcher=isolated", "hydra.launcher.slots=4096")
+    dry = run(slots_app, *words, "hydra.sweeper.dry_run=true")
+
+    assert dry.returncode == 2
+    assert dry.stderr == run(slots_app, *words).stderr
+    assert "needs a core for each trial" in dry.stderr
+    assert not (slots_app / "out").exists()
+
+
+@pytest.mark.slow
 def test_the_studys_folder_is_the_same_for_every_trial(app: Path) -> None:
     run(app, "hydra.sweep.dir=out-${x}-${now:%f}", "x=1,2,3")
     folders = list(app.glob("out-*"))

@@ -11,7 +11,8 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from memsweep.record.trial import read_results
 ARGUMENTS = ("x=range(0,6)", "y=range(0,6)")
 N_TRIALS = 12
 
+Whole = tuple[dict[str, Any], list[dict[str, Any]]]
+"""How a controller ended, and what its study found."""
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "structured": {"n_trials": N_TRIALS, "seed": 3},
     "stored": {"n_trials": N_TRIALS, "storage": "auto"},
@@ -33,12 +37,31 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "nsgaii": {"n_trials": N_TRIALS, "sampler": "nsgaii"},
 }
 N_KILLS = {"structured": 60, "stored": 12, "repeated": 24, "tpe": 8, "nsgaii": 8}
+TOGETHER = 6
+"""Kills of one test: so few that none comes near its limit, and that processes can share them."""
+
+PATIENT = pytest.mark.timeout(600)
+"""Half a minute on two cores that are busy with other tests; the limit is for what hangs."""
 
 
 @pytest.fixture(scope="module")
 def controllers() -> Iterator[Controllers]:
     with Controllers() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def whole(controllers: Controllers, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
+    """A function that returns how a variant's study goes without a kill, and what it finds."""
+
+    @cache
+    def run(name: str) -> Whole:
+        folder = tmp_path_factory.mktemp(name) / "study"
+        done = controllers.run(folder, ARGUMENTS, settings=VARIANTS[name])
+        assert done["code"] == 0, done["printed"]
+        return done, facts(folder)
+
+    return run
 
 
 def facts(folder: Path) -> list[dict[str, Any]]:
@@ -86,50 +109,53 @@ def kill_and_finish(
     assert not list(folder.glob(".*.tmp")), said
 
 
-def undisturbed(
-    controllers: Controllers, folder: Path, settings: dict[str, Any]
-) -> tuple[dict[str, Any], Any]:
-    """Run a study without a kill, and return how it went and what it found."""
-    done = controllers.run(folder, ARGUMENTS, settings=settings)
-    assert done["code"] == 0, done["printed"]
-    return done, facts(folder)
+def kills(name: str, done: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return when controllers of a variant are killed: three of four at an event, the others at a moment."""
+    rng, n_kills = random.Random(name), N_KILLS[name]
+    n_moments = n_kills // 4
+    events = rng.sample(range(done["n_events"]), n_kills - n_moments)
+    moments = [rng.uniform(0.0, done["seconds"]) for _ in range(n_moments)]
+    found = [{"kill_at_event": event} for event in events]
+    return [*found, *({"kill_after_seconds": seconds} for seconds in moments)]
 
 
-def test_a_few_kills_lose_nothing(controllers: Controllers, tmp_path: Path) -> None:
-    settings = VARIANTS["structured"]
-    done, expected = undisturbed(controllers, tmp_path / "undisturbed", settings)
+@PATIENT
+def test_a_few_kills_lose_nothing(
+    controllers: Controllers, whole: Callable[[str], Whole], tmp_path: Path
+) -> None:
+    done, expected = whole("structured")
 
     for place in (0.02, 0.4, 0.75, 0.97):
         event = int(done["n_events"] * place)
-        kill_and_finish(controllers, tmp_path / str(event), settings, expected, kill_at_event=event)
+        folder = tmp_path / str(event)
+        kill_and_finish(controllers, folder, VARIANTS["structured"], expected, kill_at_event=event)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_kill_at_any_instant_loses_nothing(controllers: Controllers, tmp_path: Path, name: str) -> None:
-    settings = VARIANTS[name]
-    done, expected = undisturbed(controllers, tmp_path / "undisturbed", settings)
-    rng = random.Random(name)
-    n_kills = N_KILLS[name]
-    events = rng.sample(range(done["n_events"]), n_kills - n_kills // 4)
-    moments = [rng.uniform(0.0, done["seconds"]) for _ in range(n_kills // 4)]
+@PATIENT
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [(name, first) for name, n_kills in N_KILLS.items() for first in range(0, n_kills, TOGETHER)],
+)
+def test_a_kill_at_any_instant_loses_nothing(
+    controllers: Controllers, whole: Callable[[str], Whole], tmp_path: Path, name: str, first: int
+) -> None:
+    done, expected = whole(name)
 
-    for event in events:
-        kill_and_finish(controllers, tmp_path / str(event), settings, expected, kill_at_event=event)
-    for place, seconds in enumerate(moments):
-        folder = tmp_path / f"moment-{place}"
-        kill_and_finish(controllers, folder, settings, expected, kill_after_seconds=seconds)
+    for place, kill in enumerate(kills(name, done)[first : first + TOGETHER]):
+        kill_and_finish(controllers, tmp_path / str(place), VARIANTS[name], expected, **kill)
 
 
 @pytest.mark.slow
-def test_kill_upon_kill_ends_at_the_same_total(controllers: Controllers, tmp_path: Path) -> None:
-    settings = VARIANTS["structured"]
-    done, _ = undisturbed(controllers, tmp_path / "undisturbed", settings)
-    rng, folder = random.Random(0), tmp_path / "killed"
+@PATIENT
+def test_kill_upon_kill_ends_at_the_same_total(
+    controllers: Controllers, whole: Callable[[str], Whole], tmp_path: Path
+) -> None:
+    done, _ = whole("structured")
+    settings, rng, folder = VARIANTS["structured"], random.Random(0), tmp_path / "killed"
     for _ in range(12):
-        controllers.run(
-            folder, ARGUMENTS, settings=settings, kill_at_event=rng.randrange(done["n_events"] // 3)
-        )
+        event = rng.randrange(done["n_events"] // 3)
+        controllers.run(folder, ARGUMENTS, settings=settings, kill_at_event=event)
     last = controllers.run(folder, ARGUMENTS, settings=settings)
     found = facts(folder)
 

@@ -243,9 +243,18 @@ class TestSlots:
         launcher = make(lambda _: 1, f"hydra.launcher.slots={slots}")
 
         with pytest.raises(ConfigError, match=message):
+            launcher.check(["x=1"])
+        with pytest.raises(ConfigError, match=message):
             launcher.prepare(["x=1"])
         with pytest.raises(ConfigError, match=message):
             launcher.launch([["x=1"]], 0)
+
+    @two_cores
+    def test_a_check_of_slots_that_can_be_had_starts_nothing(self, make: Make) -> None:
+        launcher = make(lambda _: 1, "hydra.launcher.slots=2")
+        launcher.check(["x=1"])
+
+        assert launcher._jobs is None
 
     @two_cores
     def test_more_slots_than_devices_are_refused(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -549,6 +549,34 @@ def test_a_config_that_cannot_be_composed_is_refused_before_the_second_trial(run
     assert len(outcome.overrides) == 1
 
 
+def test_a_first_trial_that_is_refused_is_not_in_the_way_of_the_same_command(run_sweep: Run) -> None:
+    def refuse(number: int, values: Mapping[str, Any]) -> Any:
+        outcome = Incompatible(violations=("the data have no such column",))
+        TrialRecord(outcome=outcome).write(TrialFolder(Path("study/trials") / str(number)))
+        return to_mapping(outcome)
+
+    refused = run_sweep(["x=1,2"], refuse, config=PLAIN, **TWO)
+    outcome = run_sweep(["x=1,2"], measure, config=PLAIN, **TWO)
+
+    assert (refused.exit_code, "the data have no such column" in refused.stderr) == (2, True)
+    assert outcome.exit_code == 0
+    assert len(outcome.overrides) == 2
+
+
+def test_a_study_of_which_nothing_can_run_is_refused_with_the_rules(
+    run_sweep: Run, technique_app: Path
+) -> None:
+    outcome = run_sweep(
+        ["technique/quantization=nf4", "technique/packing=baseline,bfd"],
+        lambda *_: {"speed": 1.0, "size": 1.0},
+    )
+
+    assert outcome.exit_code == 2
+    assert "no combination that is asked for can run" in outcome.stderr
+    assert "quantization=nf4 needs adapter" in outcome.stderr
+    assert not outcome.folder.path.exists()
+
+
 def test_a_later_config_that_cannot_be_composed_is_one_incompatible_trial(run_sweep: Run) -> None:
     def task(number: int, values: Mapping[str, Any]) -> Any:
         if values["x"] == 2:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -82,17 +84,28 @@ def test_a_baseline_outside_the_space_is_stored_without_that_parameter(
 
 
 def test_a_storage_that_cannot_be_written_costs_one_warning(
-    run_sweep: Run, caplog: pytest.LogCaptureFixture
+    run_sweep: Run, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
+    (tmp_path / "another.db").write_text("no database")
     with caplog.at_level(logging.WARNING):
         outcome = run_sweep(
-            ["x=1,2", "y=1,2"], task, config=PLAIN, storage="sqlite:////nowhere/at/all/study.db", **TWO
+            ["x=1,2", "y=1,2"], task, config=PLAIN, storage=f"sqlite:///{tmp_path}/another.db", **TWO
         )
     warnings = [record for record in caplog.records if "left behind" in record.message]
 
     assert len(warnings) == 1
     assert outcome.exit_code == 0
     assert len(outcome.results) == 4
+
+
+def test_a_storage_that_nothing_could_ever_be_written_to_is_refused(run_sweep: Run, tmp_path: Path) -> None:
+    outcome = run_sweep(["x=1,2"], task, config=PLAIN, storage="sqlite:////nowhere/study.db", **TWO)
+
+    assert outcome.exit_code == 2
+    assert (
+        "hydra.sweeper.storage=sqlite:////nowhere/study.db is in a folder that is not there" in outcome.stderr
+    )
+    assert not outcome.folder.path.exists()
 
 
 def test_a_name_taken_in_a_shared_storage_is_refused(run_sweep: Run, tmp_path: Path) -> None:
@@ -103,6 +116,7 @@ def test_a_name_taken_in_a_shared_storage_is_refused(run_sweep: Run, tmp_path: P
     assert outcome.exit_code == 2
     assert "already has a study 'mine'" in outcome.stderr
     assert outcome.overrides == []
+    assert not outcome.folder.path.exists()
 
 
 def test_the_command_that_shows_it_is_said_at_the_start(
@@ -112,3 +126,16 @@ def test_the_command_that_shows_it_is_said_at_the_start(
         outcome = run_sweep(["x=1,2", "y=1"], task, config=PLAIN, storage="auto", **TWO)
 
     assert f"watch:  memsweep dashboard {outcome.folder.path}" in caplog.messages
+
+
+def test_another_programs_database_is_left_alone(run_sweep: Run, tmp_path: Path) -> None:
+    other = tmp_path / "bookmarks.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+        connection.commit()
+    before = other.read_bytes()
+
+    outcome = run_sweep(["x=1,2", "y=1"], task, config=PLAIN, storage=f"sqlite:///{other}", **TWO)
+
+    assert outcome.exit_code == 0
+    assert other.read_bytes() == before

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
-from memsweep.cli.subcommand import add_study, read, study_folder
+from memsweep.cli.subcommand import add_study, read, study_folder, whole_number
 from memsweep.errors import ConfigError
 from memsweep.units import bytes_text
 
@@ -41,9 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
     from memsweep.study.thin import thin
 
     folder = study_folder(arguments.study)
-    kept = _kept(arguments.keep, folder)
     try:
-        found = thin(folder, kept, is_dry=arguments.dry_run)
+        found = thin(folder, partial(_kept, arguments.keep, folder), is_dry=arguments.dry_run)
     except OSError as error:
         raise ConfigError(f"{error.filename or folder.path} cannot be removed: {error.strerror}") from error
     for one in found:
@@ -71,10 +71,11 @@ def _kept(asked: str, folder: StudyFolder) -> frozenset[int]:
     if asked == NONE:
         return frozenset()
     words = [word.strip() for word in asked.split(",")]
-    unknown = [word for word in words if not word.isdecimal() or int(word) not in numbers]
+    found = {word: whole_number(word) for word in words}
+    unknown = [word for word in words if found[word] not in numbers]
     if unknown:
         raise ConfigError(
             f"--keep must be {FRONT}, {MEASURED}, {NONE} or numbers of trials such as 3,7; there is no trial "
             f"{', '.join(unknown)} in {folder.path}, which has {len(numbers)}"
         )
-    return frozenset(map(int, words))
+    return frozenset(number for number in found.values() if number is not None)

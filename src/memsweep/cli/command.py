@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from memsweep import __version__
 from memsweep.cli import clean, dashboard, diff, export, lengths, rebuild, recommend, report, techniques
 from memsweep.errors import MemsweepError
+from memsweep.visible import visible
 
 SUBCOMMANDS = (report, recommend, export, techniques, dashboard, diff, lengths, rebuild, clean)
 """The subcommands, in the order of the help."""
@@ -33,11 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(parsed) or 0
     except MemsweepError as error:
-        print(f"memsweep: {error}", file=sys.stderr)
+        print(f"memsweep: {visible(str(error))}", file=sys.stderr)
         return BAD_REQUEST
     except BrokenPipeError:  # whoever read the output has read enough: `memsweep techniques | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a folder that may not be written, a disk that is full
+        if error.filename is None:
+            raise
+        print(f"memsweep: {error.filename} cannot be used: {error.strerror}", file=sys.stderr)
+        return BAD_REQUEST
 
 
 def _parser() -> argparse.ArgumentParser:

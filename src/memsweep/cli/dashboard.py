@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from memsweep.cli.subcommand import add_study, study_folder
+from memsweep.cli.subcommand import add_study, study_folder, whole_number
 
 if TYPE_CHECKING:
     from memsweep.cli.subcommand import Subparsers
@@ -47,6 +47,7 @@ def _say(line: str) -> None:
 
 
 def _port(typed: str) -> int:
-    if not typed.isdecimal() or int(typed) > HIGHEST_PORT:
+    port = whole_number(typed)
+    if port is None or port > HIGHEST_PORT:
         raise argparse.ArgumentTypeError(f"must be a port from 0 to {HIGHEST_PORT}, got {typed!r}")
-    return int(typed)
+    return port

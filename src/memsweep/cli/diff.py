@@ -34,6 +34,9 @@ A and B are each one of
   some/config.yaml         any other config file, as it is
   baseline                 the other side with every technique at its baseline; of a trial, its study's
 
+Each side is composed by its own code, which runs here, without the secrets of your environment: compare what
+you would also check out and run, or say --no-code.
+
 Exit codes: 1 when a preset that composes at A does not compose at B, whatever was asked; 1 with --exit-code
 when anything differs; 2 for a bad request; 130 interrupted; else 0.  A preset that composes at neither is
 only reported.
@@ -77,6 +80,11 @@ def add_to(commands: Subparsers) -> None:
     )
     parser.add_argument(
         "--no-cache", action="store_true", help="compose anew what is known from the last time"
+    )
+    parser.add_argument(
+        "--no-code",
+        action="store_true",
+        help="run no code of either side: compose both with the code that is installed here",
     )
     parser.set_defaults(run=run, overrides=())
     _take_overrides(parser)
@@ -125,6 +133,7 @@ def _review(arguments: argparse.Namespace) -> Review:
         ignore=tuple(arguments.ignore),
         resolve=arguments.resolve,
         use_cache=not arguments.no_cache,
+        runs_code=not arguments.no_code,
     )
     with progress_bar() as show:
         return review(sides(arguments.first, arguments.second, project), project, wishes, show)

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memsweep.cli.subcommand import add_study, read, study_folder
+from memsweep.cli.subcommand import add_study, read, study_folder, whole_number
 from memsweep.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,11 +40,12 @@ def run(arguments: argparse.Namespace) -> None:
     from memsweep.export.chosen import chosen_trial
     from memsweep.export.room import require_room
 
-    if not arguments.trial.isdecimal():
+    number = whole_number(arguments.trial)
+    if number is None:
         raise ConfigError(f"TRIAL must be the number of a trial, e.g. 7, got {arguments.trial!r}")
     folder = study_folder(arguments.study)
     study, results = read(folder)
-    chosen = chosen_trial(folder, study, results, int(arguments.trial))
+    chosen = chosen_trial(folder, study, results, number)
     require_room(arguments.to, is_forced=arguments.force)
 
     what = f"trial {chosen.result.number} of {study.name}"

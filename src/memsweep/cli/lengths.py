@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memsweep.cli.subcommand import read, study_folder
+from memsweep.cli.subcommand import read, study_folder, whole_number
 from memsweep.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _batches(typed: str) -> tuple[int, ...]:
-    words = typed.split(",")
-    if not all(word.strip().isdecimal() and int(word) for word in words):
+    numbers = dict.fromkeys(whole_number(word.strip()) for word in typed.split(","))
+    found = tuple(number for number in numbers if number)
+    if len(found) < len(numbers):
         raise argparse.ArgumentTypeError(f"must be numbers above 0, such as 2,4,8, got {typed!r}")
-    return tuple(dict.fromkeys(int(word) for word in words))
+    return found

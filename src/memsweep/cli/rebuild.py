@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from memsweep.cli.subcommand import add_study, study_folder
 from memsweep.errors import ConfigError
 from memsweep.record.folder import StudyFolder
+from memsweep.record.links import require_closed
 
 if TYPE_CHECKING:
     from memsweep.cli.subcommand import Subparsers
@@ -19,9 +20,9 @@ def add_to(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "rebuild",
         help="make a study's files anew from its trial folders",
-        description="Makes results.jsonl, front.csv, optimization_results.yaml and study.db anew from "
-        "trial.json and outcome.json in the trial folders.  What cannot be read is set aside as "
-        "<name>.damaged-<n>.  Continuing a study does the same by itself.",
+        description="Makes results.jsonl, front.csv, optimization_results.yaml and, where the study has it, "
+        "study.db anew from trial.json and outcome.json in the trial folders.  What cannot be read is set "
+        "aside as <name>.damaged-<n>.  Continuing a study does the same by itself.",
     )
     add_study(parser)
     parser.set_defaults(run=run)
@@ -51,5 +52,6 @@ def _folder(asked: str) -> StudyFolder:
     except ConfigError:
         for path in (Path(asked), Path("outputs") / asked):
             if path.is_dir():
+                require_closed(StudyFolder(path))
                 return StudyFolder(path)
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
             print("\n".join([*shortfall_lines(findings, missing), *filter(None, [meaning])]))
         return NOTHING_FITS
     number = str(found.result.number)
-    words = ["memsweep", "export", arguments.study, number, "--to", f"{study.name}-{number}"]
+    place = re.sub(r"[^\w.-]+", "-", study.name).strip(".-")  # whatever it says, a folder here
+    words = ["memsweep", "export", arguments.study, number, "--to", f"{place or 'study'}-{number}"]
     export = shlex.join(words)
     if arguments.json:
         print(json.dumps({**recommendation_data(findings, found), "export": export}, indent=2))

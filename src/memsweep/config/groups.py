@@ -15,7 +15,7 @@ from memsweep.technique.option import BASELINE
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-_NODE, _OPTION = "technique.", "option"
+_NODE, _GROUP, _OPTION = "technique.", "technique/", "option"
 _WHICH = "technique holds the groups, and is none: type technique/<technique>=<option>"
 
 
@@ -51,6 +51,12 @@ def require_groups(overrides: Iterable[Override], techniques: Collection[str]) -
     for override in overrides:
         if f"{override.key_or_group}." == _NODE:
             problems.append(_WHICH)
+        options = override.value()
+        if override.key_or_group.startswith(_GROUP) and isinstance(options, list):
+            problems.append(
+                f"{override.input_line} names several options: type one, or to try them -m "
+                f"{override.key_or_group}={','.join(map(str, options))}"
+            )
         name = override.key_or_group.removeprefix(_NODE).removesuffix(f".{_OPTION}")
         if override.key_or_group.startswith(_NODE) and name in techniques:
             problems.append(_to_type(name, _value(override)))

@@ -6,6 +6,7 @@ can run a trial is asked before launch (`memsweep.technique.compatibility`).
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -13,11 +14,15 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from memsweep.config.forbidden import argument_problems, variable_problems
 from memsweep.config.groups import technique_nodes
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.form import did_you_mean
+
+LARGEST_SEED = 2**32 - 1
+"""NumPy's generators take no larger one.  Source: numpy==2.4.6 numpy.random.seed"""
 
 
 class DataKind(StrEnum):
@@ -49,8 +54,13 @@ class TrainerConfig:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise ConfigError(f"trainer.batch must be at least 1, got {self.batch}")
+        tokens = self.completion_tokens
+        problems = [f"trainer.batch must be at least 1, got {self.batch}"] if self.batch < 1 else []
+        if tokens is not None and tokens < 1:
+            problems.append(f"trainer.completion_tokens must be at least 1, got {tokens}")
+        problems += argument_problems(self.arguments, "trainer.arguments")
+        if problems:
+            raise ConfigError("\n".join(problems))
 
 
 class ModelSource(StrEnum):
@@ -183,8 +193,7 @@ class MeasureConfig:
         ]
         if not 0 < self.precision < 1:
             problems.append(f"measure.precision must be between 0 and 1, e.g. 0.03, got {self.precision}")
-        if self.max_seconds <= 0:
-            problems.append(f"measure.max_seconds must be positive, got {self.max_seconds}")
+        problems += _not_seconds("measure.max_seconds", self.max_seconds)
         if self.min_passes > self.max_passes:
             problems.append(
                 f"measure.min_passes={self.min_passes} exceeds measure.max_passes={self.max_passes}"
@@ -234,12 +243,15 @@ class LaunchConfig:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        problems = []
         if self.threads < 0:
-            raise ConfigError(f"launch.threads must be at least 0, got {self.threads}")
-        if self.timeout_seconds <= 0:
-            raise ConfigError(f"launch.timeout_seconds must be positive, got {self.timeout_seconds}")
-        if self.stall_seconds <= 0:
-            raise ConfigError(f"launch.stall_seconds must be positive, got {self.stall_seconds}")
+            problems.append(f"launch.threads must be at least 0, got {self.threads}")
+        problems += _not_seconds("launch.timeout_seconds", self.timeout_seconds)
+        problems += _not_seconds("launch.stall_seconds", self.stall_seconds)
+        problems += not_variables("launch.environment", self.environment)
+        problems += variable_problems(self.environment, "launch.environment")
+        if problems:
+            raise ConfigError("\n".join(problems))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +280,10 @@ class TrialConfig:
     launch: LaunchConfig
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise ConfigError(f"seed must be from 0 to {LARGEST_SEED}, got {self.seed}")
+
     @property
     def numbers(self) -> dict[str, int]:
         """Return the numbers that rules may be about (`memsweep.technique.catalogue.NUMBERS`)."""
@@ -275,6 +291,27 @@ class TrialConfig:
             "batch": self.trainer.batch,
             "measure.evaluation_examples": self.measure.evaluation_examples,
         }
+
+
+def not_variables(where: str, environment: Mapping[str, str]) -> list[str]:
+    """Return what no process can have in its environment, one sentence each.
+
+    Args:
+        where: What it is called in messages.
+        environment: Name to value.
+    """
+    return [
+        f"{where} has the variable {name!r}: a name has at least one character, none of them = or NUL, and a "
+        "value no NUL"
+        for name, value in environment.items()
+        if not name or "=" in name or "\0" in f"{name}{value}"
+    ]
+
+
+def _not_seconds(where: str, seconds: float) -> list[str]:
+    """Return what is wrong with a time that something may take: nothing, or one sentence."""
+    is_one = math.isfinite(seconds) and seconds > 0
+    return [] if is_one else [f"{where} must be positive and finite, e.g. 600, got {seconds}"]
 
 
 T = TypeVar("T")

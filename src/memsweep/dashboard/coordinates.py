@@ -12,7 +12,7 @@ from typing import Any
 
 from memsweep.dashboard.feasible_front import COLORS, FAINT, hover, titled
 from memsweep.findings.find import Findings
-from memsweep.findings.rows import Row, choices, objectives
+from memsweep.findings.parallel import Row, choices, objectives
 from memsweep.record.trial import TrialResult
 
 MOST_AXES = 12

@@ -121,7 +121,7 @@ def _front(findings: Findings) -> Iterator[str]:
     ]
     yield _table(("trial", "set-up", *map(_named, findings.objectives), "changes", ""), rows)
     found = (
-        f"- {answer.title} ({_plain(answer.condition)}): trial {_link(answer.result.number)}, "
+        f"- {_plain(answer.title)} ({_plain(answer.condition)}): trial {_link(answer.result.number)}, "
         f"{_plain(findings.sentence(answer.result))}"
         for answer in answers(findings)
     )

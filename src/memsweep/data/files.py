@@ -14,11 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import datasets
-import pyarrow.parquet
-
 from memsweep.config.schema import DatasetConfig, DatasetSource
 from memsweep.errors import DatasetError
+
+# Their readers' libraries are imported where they read: a controller looks at files too (`ready.py`).
 
 MOST_ROWS = (
     50_000  # a trial trains on a few dozen examples of even lengths: a larger sample has the same lengths
@@ -35,14 +34,27 @@ def data_files(config: DatasetConfig) -> tuple[Path, ...]:
     """
     if config.path is None or config.source is DatasetSource.HUB:
         return ()
-    path = Path(config.path).expanduser()
+    try:
+        return _named(Path(config.path).expanduser(), config.source)
+    except (OSError, RuntimeError) as error:  # a folder that may not be listed, a name too long, ~nobody
+        why = getattr(error, "strerror", None) or error
+        raise DatasetError(
+            f"dataset.path={config.path} cannot be read ({why}); it must be a {config.source} file, or a "
+            "folder of such files"
+        ) from error
+
+
+def _named(path: Path, kind: DatasetSource) -> tuple[Path, ...]:
     if path.is_dir():
-        files = tuple(sorted(path.glob(f"*.{config.source}")))
+        # `glob` keeps silent about a folder that may not be listed.
+        files = tuple(sorted(file for file in path.iterdir() if file.suffix == f".{kind}"))
         if not files:
-            raise DatasetError(f"dataset.path={path} holds no file that ends in .{config.source}")
+            raise DatasetError(f"dataset.path={path} holds no file that ends in .{kind}")
         return files
-    if not path.is_file():
+    if not path.exists():
         raise DatasetError(f"dataset.path={path} is not there; the working folder is {Path.cwd()}")
+    if not path.is_file():
+        raise DatasetError(f"dataset.path={path} must be a {kind} file, or a folder of such files")
     return (path,)
 
 
@@ -68,6 +80,8 @@ def stream_rows(config: DatasetConfig) -> Iterator[dict[str, Any]]:
     for path in data_files(config):
         try:
             yield from map(dict, read(path))
+        except RecursionError as error:
+            raise DatasetError(f"{path} cannot be read as {config.source}: it is nested too deep") from error
         except (ValueError, OSError, csv.Error) as error:
             raise DatasetError(f"{path} cannot be read as {config.source}: {error}") from error
 
@@ -86,6 +100,8 @@ def _jsonl(path: Path) -> Rows:
 
 
 def _parquet(path: Path) -> Rows:
+    import pyarrow.parquet
+
     with pyarrow.parquet.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=1_000):
             yield from batch.to_pylist()
@@ -93,7 +109,9 @@ def _parquet(path: Path) -> Rows:
 
 def _csv(path: Path) -> Rows:
     with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
+        for number, row in enumerate(csv.DictReader(file), start=1):
+            if None in row:
+                raise ValueError(f"row {number} has more fields than the first line names")
             if "label" in row:
                 word = str(row["label"]).strip().lower()
                 row = {**row, "label": {"true": True, "1": True, "false": False, "0": False}.get(word, word)}
@@ -101,6 +119,8 @@ def _csv(path: Path) -> Rows:
 
 
 def _hub(config: DatasetConfig) -> Rows:
+    import datasets
+
     try:
         found = datasets.load_dataset(config.name, split=config.split)
     except Exception as error:

@@ -37,6 +37,7 @@ class Wishes:
         ignore: Patterns of the paths that do not count.
         resolve: Whether values are shown that others or the environment hold.
         use_cache: Whether a side may be kept from the last time.
+        runs_code: Whether each side is composed by its own code; else by the code that runs here.
     """
 
     overrides: tuple[str, ...] = ()
@@ -44,6 +45,7 @@ class Wishes:
     ignore: tuple[str, ...] = ()
     resolve: bool = False
     use_cache: bool = True
+    runs_code: bool = True
 
     def is_ignored(self, path: str) -> bool:
         """Tell whether a path does not count."""
@@ -180,6 +182,7 @@ def _snapshots(
                     list(jobs[index].values()),
                     resolve=wishes.resolve or is_recorded,
                     use_cache=wishes.use_cache,
+                    runs_code=wishes.runs_code,
                     on_done=on_done(index),
                 )
             )

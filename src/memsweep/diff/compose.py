@@ -120,7 +120,7 @@ class Presets:
 
         target = str(config.hydra.sweeper.get("_target_"))
         try:
-            cells = getattr(get_class(target), "cells", None)
+            cells = getattr(get_class(target), "cells", None) if target.startswith(f"{PLUGINS}.") else None
             if cells is None:
                 name = target.rpartition(".")[2]
                 return {"error": f"{name} of this version does not tell what it searches"}

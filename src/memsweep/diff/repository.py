@@ -86,13 +86,26 @@ class Project:
             name: _blob(file.read_bytes())
             for folder, kind in self.kinds.items()
             for file in sorted((self.root / folder).rglob(f"*{kind}"))
-            if self.matters(name := file.relative_to(self.root).as_posix())
+            if self.matters(name := file.relative_to(self.root).as_posix()) and self._is_own(file)
         }
+
+    def _is_own(self, file: Path) -> bool:
+        """Tell whether a file lies in the project.
+
+        Raises:
+            ConfigError: If it is a link out of it: what is elsewhere would be read, and told as a config.
+        """
+        if file.resolve().is_relative_to(self.root.resolve()):
+            return True
+        raise ConfigError(f"{file} is a link to {file.resolve()}, out of {self.root}: remove it")
 
     def _files_at(self, commit: str) -> dict[str, str]:
         listed = _git(self.root, "ls-tree", "-r", "-z", commit, check=True).stdout.decode()
         pairs = (line.split("\t", 1) for line in listed.split("\0") if line)
         return {path: facts.split()[2] for facts, path in pairs if self.matters(path)}
+
+    def _may_be(self, name: str) -> bool:
+        return self.matters(name) and ".." not in name.split("/")
 
     def export(self, commit: str, to: Path) -> None:
         """Write the files that decide of a composed config, as they are at a commit, below a folder.
@@ -104,7 +117,7 @@ class Project:
         archive = _git(self.root, "archive", "--format=tar", commit, "--", *parts, check=True).stdout
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             for member in tar:
-                if member.isfile() and self.matters(member.name) and (source := tar.extractfile(member)):
+                if member.isfile() and self._may_be(member.name) and (source := tar.extractfile(member)):
                     file = to / member.name
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_bytes(source.read())

@@ -1,5 +1,8 @@
 """One side's presets, composed by that side's own code, or kept from the last time.
 
+A side's own code is run, as in a checkout of it, unless nobody wants that; whoever's code it is, its process
+has none of the secrets of the environment.
+
 What decides of the answer is the content of the files, the overrides, the installed versions and the
 machine; an answer is kept in the cache folder under a hash of these.
 """
@@ -26,7 +29,7 @@ from memsweep.diff.entry import Entry, entry_of_composed
 from memsweep.diff.repository import CODE, PLUGINS, Project
 from memsweep.errors import ConfigError
 from memsweep.record.folder import write_text
-from memsweep.secret import masked_text
+from memsweep.secret import MASK, is_secret_variable, masked_text
 
 LIMIT = 2_000
 """Cells of a search space that are listed: about 0.3 ms each."""
@@ -79,6 +82,7 @@ class Composing:
         jobs: The presets.
         resolve: Whether values are looked up that others or the environment hold; such an answer is not kept.
         use_cache: Whether an answer may be kept from the last time.
+        runs_code: Whether the side's own code composes it, as in a checkout; else the code that runs here.
         on_done: Called as presets are done.
     """
 
@@ -91,6 +95,7 @@ class Composing:
         resolve: bool,
         use_cache: bool,
         on_done: OnDone,
+        runs_code: bool = True,
     ) -> None:
         self._jobs, self._on_done = tuple(jobs), on_done
         self._raw: dict[str, Any] | None = None
@@ -99,14 +104,18 @@ class Composing:
         files = project.files(commit)
         parts = [sorted(files.items()), project.conf, [_of_job(job) for job in jobs], LIMIT, _circumstances()]
         name = hash_of(rules_of(compose.__file__), *parts)
-        self._kept = None if resolve or not use_cache else cache_folder() / "diff" / f"{name}.json"
+        self._kept = (
+            None if resolve or not use_cache or not runs_code else cache_folder() / "diff" / f"{name}.json"
+        )
         self._raw = self._read()
         if self._raw is None:
             self._folder = tempfile.TemporaryDirectory(prefix="memsweep-diff-")
             root = project.root if commit is None else Path(self._folder.name)
             if commit is not None:
                 project.export(commit, root)
-            self._start(root / project.conf, root if _has_code(files) else _OWN.parent, resolve=resolve)
+            self._start(
+                root / project.conf, root if runs_code and _has_code(files) else _OWN.parent, resolve=resolve
+            )
 
     def _read(self) -> dict[str, Any] | None:
         if self._kept is None or not self._kept.is_file():
@@ -126,7 +135,7 @@ class Composing:
             *([str(code / PLUGINS)] if is_there else []),
         ]
         environment = {
-            **os.environ,
+            **{name: MASK if is_secret_variable(name) else value for name, value in os.environ.items()},
             "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PYTHONDONTWRITEBYTECODE": "1",  # the working tree is left as it is
             "MEMSWEEP_CONF": str(conf),

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from memsweep.diff.review import Review
 from memsweep.diff.wording import lines
+from memsweep.visible import visible
 
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "magenta"}
 
@@ -25,8 +26,9 @@ def print_review(review: Review, console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     for line in lines(review):
         sign = f"{line.sign} " if line.sign else ""
+        text = visible(line.text)
         style = "bold" if line.is_title else _STYLES.get(line.sign, "")
-        console.print(Text(f"{'  ' * line.depth}{sign}{line.text}", style=style), soft_wrap=True)
+        console.print(Text(f"{'  ' * line.depth}{sign}{text}", style=style), soft_wrap=True)
 
 
 @contextmanager

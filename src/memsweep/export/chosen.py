@@ -19,6 +19,7 @@ from memsweep.record.trial import TrialRecord, TrialResult
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
 from memsweep.technique.settings import Settings, merge
 from memsweep.technique.yaml_text import parse_yaml
+from memsweep.visible import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,10 @@ class Chosen:
             for key, value in self.result.parameters.items()
             if not key.startswith(("technique/", "technique."))
         ]
-        return ", ".join([*options, *others]) or "baseline"
+        text = ", ".join([*options, *others]) or "baseline"
+        return visible(
+            " ".join(text.split())
+        )  # it goes into titles and comments, which a line feed would end
 
     @property
     def on_cpu(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from memsweep.findings.words import caution, changes_text, name_text, reason_tex
 from memsweep.units import measure_text
 
 _OURS = ("memsweep", "python")  # versions that are no requirement
+
+_RECORDED = ("accelerate", "bitsandbytes", "datasets", "deepspeed", "peft", "torch", "transformers", "trl")
+_VERSION = re.compile(r"[0-9][\w.!]*(\+[\w.]+)?")  # Source: PEP 440, as far as it is in use
 
 _ALSO_SHOWN = ("tokens_per_second", "peak_memory_bytes", "samples_per_second", "trained_parameters")
 
@@ -160,21 +164,18 @@ class Page:
 
 def requirements(chosen: Chosen) -> str:
     """Return requirements.txt: the versions that the trial ran with, and what its techniques need besides."""
-    pins = {
-        name: version.partition("+")[0]
-        for name, version in chosen.record.versions.items()
-        if name not in _OURS
-    }
+    versions = {name: text for name, text in chosen.record.versions.items() if _is_recorded(name, text)}
+    pins = {name: text.partition("+")[0] for name, text in versions.items() if name not in _OURS}
     needs = [
         need
         for technique, option in chosen.config.technique.items()
         for need in chosen.catalogue.option(technique, option.option).needs.packages
         if not any(need.startswith(name) for name in pins)
     ]
-    python = chosen.record.versions.get("python", "unknown")
+    python = versions.get("python", "unknown")
     builds = [
         f"{name} {version}"
-        for name, version in sorted(chosen.record.versions.items())
+        for name, version in sorted(versions.items())
         if "+" in version and name not in _OURS
     ]
     return "\n".join(
@@ -186,6 +187,11 @@ def requirements(chosen: Chosen) -> str:
             "",
         ]
     )
+
+
+def _is_recorded(name: str, version: str) -> bool:
+    """Tell whether a trial records such a version: what else a study's file says is not to be installed."""
+    return name in (*_OURS, *_RECORDED) and _VERSION.fullmatch(version) is not None
 
 
 def file_list(written: Container[str], weights: Weights, examples: Examples) -> dict[str, str]:

@@ -16,7 +16,7 @@ from memsweep.export.chosen import Chosen
 from memsweep.export.examples import from_folder
 from memsweep.model.folder import TEMPLATE
 from memsweep.secret import masked
-from memsweep.trainers.arguments import ACCUMULATION, MICRO
+from memsweep.technique.work import ACCUMULATION, MICRO
 from memsweep.trainers.fields import field_names, resolved
 from memsweep.trainers.recipe import Recipe
 

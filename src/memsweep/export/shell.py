@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from memsweep.config.forbidden import variable_problems
 from memsweep.export.chosen import Chosen
 from memsweep.machine import ALLOCATOR_VARIABLES
 from memsweep.measure.allocator import KEPT_BYTES, LOOSE_BYTES, TIGHT_BYTES, Allocator
@@ -21,7 +22,9 @@ TIGHT_LINE = f"export MALLOC_MMAP_THRESHOLD_={TIGHT_BYTES} MALLOC_TRIM_THRESHOLD
 def variables(chosen: Chosen) -> dict[str, str]:
     """Return the variables that a training needs to be as fast, and as small, as its trial; no secrets."""
     before: Mapping[str, str] = chosen.effective["environment"]
-    found = {name: str(value) for name, value in before.items() if name.startswith(_KEPT)}
+    found = {
+        name: str(value) for name, value in before.items() if name.startswith(_KEPT) and _is_harmless(name)
+    }
     found["TOKENIZERS_PARALLELISM"] = "false"
     found |= {**chosen.config.launch.environment, **chosen.settings.environment}
     if has_loose_allocator(chosen):
@@ -76,6 +79,11 @@ def run_text(command: str) -> str:
         "fi\n"
         f'exec {command} "$@"\n'
     )
+
+
+def _is_harmless(name: str) -> bool:
+    """Tell whether a variable that a study's file has can be one, and leads to no code."""
+    return not list(variable_problems([name], "environment"))
 
 
 def has_loose_allocator(chosen: Chosen) -> bool:

@@ -48,7 +48,7 @@ class Script:
         keywords = [f"        {name}={value}," for name, value in self._keywords().items()]
         columns = self.examples.columns
         lines = [
-            f'"""{self.title}',
+            f'"""{_in_docstring(self.title)}',
             "",
             "    python train.py                   trains on all the data, one epoch",
             f"    python train.py --max_steps 20    stops after 20 steps; any field of {config} goes there",
@@ -135,6 +135,11 @@ class Script:
         files = self.examples.data_files
         where = "" if files is None else f", data_files={files!r}"
         return f"load_dataset({self.examples.path!r}{where}, split={self.examples.split!r})"
+
+
+def _in_docstring(text: str) -> str:
+    """Return text that a docstring shows as it is, and that cannot end it."""
+    return text.replace("\\", "\\\\").replace('"', "'")
 
 
 def _call(name: str, values: Mapping[str, Any]) -> str:

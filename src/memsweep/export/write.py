@@ -35,6 +35,7 @@ from memsweep.record.folder import write_text
 from memsweep.trainers.adapter import adapter_config
 from memsweep.trainers.build import recipe_of
 from memsweep.trainers.recipe import Recipe
+from memsweep.visible import visible
 
 PAGE, CONFIG, SCRIPT = "README.md", "config.yaml", "train.py"
 ENVIRONMENT, RUN, PROCESSES, PINS, SCORES = (
@@ -171,7 +172,8 @@ def _config_text(chosen: Chosen, fields: Mapping[str, Any]) -> str:
 
 
 def _title(chosen: Chosen) -> str:
-    return f"{chosen.title}: trial {chosen.result.number} of {chosen.findings.study.name}"
+    text = f"{chosen.title}: trial {chosen.result.number} of {chosen.findings.study.name}"
+    return visible(" ".join(text.split()))  # it stands in a comment, which a line feed would end
 
 
 def _yaml(data: Mapping[str, Any]) -> str:

@@ -120,8 +120,9 @@ def ratio_interval(
     least_over = max(over_bounds[0], NEXT_TO_NOTHING * over)
     least_under = max(under_bounds[0], NEXT_TO_NOTHING * under)
     ratio = log(over / under)
-    below = hypot(log(over / least_over), log(under_bounds[1] / under))
-    above = hypot(log(over_bounds[1] / over), log(under / least_under))
+    # Both intervals hold their value, unless a file says otherwise that nobody measured so.
+    below = hypot(log(over / least_over), log(max(under_bounds[1] / under, 1.0)))
+    above = hypot(log(max(over_bounds[1] / over, 1.0)), log(under / least_under))
     return exp(ratio - below), exp(ratio + above)
 
 

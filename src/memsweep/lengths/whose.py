@@ -15,8 +15,10 @@ from typing import Any
 from memsweep.complaint import complaint
 from memsweep.config.schema import ModelConfig, ModelSource, TrialConfig, trial_config
 from memsweep.config.store import CONFIG_NAME, register
+from memsweep.data.ready import require_data
 from memsweep.errors import ConfigError
 from memsweep.lengths.preparation import FIELDS, Preparation, preparation
+from memsweep.model.path import require_model
 from memsweep.technique.catalogue import Catalogue, conf_folder
 from memsweep.technique.settings import merge
 
@@ -50,11 +52,15 @@ def composed(overrides: Sequence[str]) -> tuple[TrialConfig, Catalogue]:
     techniques = register(conf_folder())
     try:
         with initialize(version_base="1.3", config_path=None):
-            config = compose(CONFIG_NAME, overrides=list(overrides))
-        plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+            found = compose(CONFIG_NAME, overrides=list(overrides))
+        plain: Any = OmegaConf.to_container(found, resolve=True, throw_on_missing=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(complaint(error, overrides)) from error
-    return trial_config(plain), techniques
+    config = trial_config(plain)
+    # Before anything heavy is imported; what only all of the data can tell, counting them will.
+    require_model(config.model)
+    require_data(config.dataset, config.trainer.data)
+    return config, techniques
 
 
 def asked(config: TrialConfig, techniques: Catalogue) -> Asked:

@@ -83,6 +83,12 @@ class Bracket(TrainerCallback):  # type: ignore[misc]  # transformers is not fol
         if self._meter is not None:
             self._meter.close()
 
+    def done(self) -> Reading:
+        """Return what was done until now; to be asked between steps."""
+        assert self._meter is not None
+        self._memory.wait()
+        return self._meter.now()
+
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:

@@ -41,3 +41,8 @@ def gather_count(trainer: Any) -> GatherCount | None:
     if not any(hasattr(weight, "ds_tensor") for weight in weights):
         return None
     return GatherCount(sys.modules["deepspeed"].zero.GatheredParameters)
+
+
+def is_whole(model: Any) -> bool:
+    """Tell whether all of a model's weights are whole now; small ones that DeepSpeed never shares out are."""
+    return not any(hasattr(weight, "ds_tensor") and not weight.numel() for weight in model.parameters())

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from memsweep.measure.gathers import GatherCount
+from memsweep.measure.gathers import GatherCount, is_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +25,27 @@ class Generated:
         seconds: Time in `generate`.
         calls: How often `generate` was called.
         gathers: How often weights were made whole; None where they always are.
+        whole_calls: How often `generate` was called on whole weights; None where they always are.
     """
 
     tokens: int = 0
     seconds: float = 0.0
     calls: int = 0
     gathers: int | None = None
+    whole_calls: int | None = None
 
     def __sub__(self, other: Generated) -> Generated:
         return Generated(
             self.tokens - other.tokens,
             self.seconds - other.seconds,
             self.calls - other.calls,
-            None if self.gathers is None else self.gathers - (other.gathers or 0),
+            _less(self.gathers, other.gathers),
+            _less(self.whole_calls, other.whole_calls),
         )
+
+
+def _less(one: int | None, other: int | None) -> int | None:
+    return None if one is None else one - (other or 0)
 
 
 def completion_tokens(ids: torch.Tensor, ends: list[int]) -> torch.Tensor:
@@ -62,7 +69,8 @@ class GenerationWatch:
     """
 
     def __init__(self, model: Any, gathers: GatherCount | None = None) -> None:
-        self._model, self._gathers, self._calls = model, gathers, 0
+        self._model, self._gathers = model, gathers
+        self._calls, self._whole_calls = 0, 0
         self._counted: list[torch.Tensor] = []
         self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
         self._tokens, self._seconds = 0, 0.0
@@ -76,8 +84,10 @@ class GenerationWatch:
             self._counted = []
         self._seconds += sum(first.elapsed_time(last) for first, last in self._events) / 1000
         self._events = []
-        n_gathers = None if self._gathers is None else self._gathers.n_gathers
-        return Generated(self._tokens, self._seconds, self._calls, n_gathers)
+        if self._gathers is None:
+            return Generated(self._tokens, self._seconds, self._calls)
+        n_gathers = self._gathers.n_gathers
+        return Generated(self._tokens, self._seconds, self._calls, n_gathers, self._whole_calls)
 
     def close(self) -> None:
         """Stop counting."""
@@ -88,6 +98,8 @@ class GenerationWatch:
 
     def _watched(self, *positional: Any, **named: Any) -> Any:
         self._calls += 1
+        if self._gathers is not None:
+            self._whole_calls += is_whole(self._model)
         on_device = next(self._model.parameters()).is_cuda
         began = _event() if on_device else time.perf_counter()
         result = self._generate(*positional, **named)

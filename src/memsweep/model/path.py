@@ -36,7 +36,14 @@ def model_files(config: ModelConfig) -> Path:
         ConfigError: If the path does not exist, holds no model or several GGUF files, or is a GGUF file and
             the package that reads them is not installed.
     """
-    path = Path(str(config.path)).expanduser()
+    try:
+        return _named(Path(str(config.path)).expanduser())
+    except (OSError, RuntimeError) as error:  # a folder that may not be listed, a name too long, ~nobody
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"model.path={config.path} cannot be read ({why}); it must be {_WANTED}") from error
+
+
+def _named(path: Path) -> Path:
     if path.is_dir():
         return path if (path / "config.json").is_file() else _readable(_only_gguf(path))
     if not path.exists():

@@ -7,7 +7,6 @@ is started with that file.
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from memsweep.record.folder import TrialFolder, write_json, write_text
 
 # What the launcher sets beside: threads are the trial's own, and so is where modules are found.
 _PREFIXES = ("ACCELERATE_", "FSDP_")
-_HOST = "127.0.0.1"
 
 
 def write_files(plan: Plan, folder: TrialFolder, *, on_cpu: bool) -> None:
@@ -51,7 +49,7 @@ def write_files(plan: Plan, folder: TrialFolder, *, on_cpu: bool) -> None:
 
 
 def launch_variables(plan: Plan, config_file: Path) -> dict[str, str]:
-    """Return the variables that all processes of a trial have in common.
+    """Return the variables that all processes of a trial have in common, but for where they meet.
 
     Args:
         plan: The trial's processes.
@@ -59,7 +57,7 @@ def launch_variables(plan: Plan, config_file: Path) -> dict[str, str]:
     """
     asked = launch_command_parser().parse_args(["--config_file", str(config_file), "trial"])
     arguments, defaults, _ = _validate_launch_command(asked)
-    arguments.main_process_port = _free_port()
+    arguments.main_process_port = 0  # any, and none is used: they meet elsewhere (`memsweep.ranks.meeting`)
     if plan.deepspeed_config:
         arguments.deepspeed_fields_from_accelerate_config = ",".join(defaults.deepspeed_config)
         _, environment = prepare_deepspeed_cmd_env(arguments)
@@ -70,8 +68,6 @@ def launch_variables(plan: Plan, config_file: Path) -> dict[str, str]:
         found["ACCELERATE_USE_CPU"] = "true"
     return {
         **found,
-        "MASTER_ADDR": _HOST,
-        "MASTER_PORT": str(arguments.main_process_port),
         "WORLD_SIZE": str(plan.n_processes),
         "LOCAL_WORLD_SIZE": str(plan.n_processes),
     }
@@ -80,10 +76,3 @@ def launch_variables(plan: Plan, config_file: Path) -> dict[str, str]:
 def rank_variables(rank: int) -> dict[str, str]:
     """Return the variables that one process has to itself: all are on one machine."""
     return {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-
-
-def _free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((_HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port

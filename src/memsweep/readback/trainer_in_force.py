@@ -23,8 +23,11 @@ from memsweep.readback.trainer_facts import (
     offloads_activations,
     zero_stage,
 )
-from memsweep.trainers.arguments import MICRO
+from memsweep.technique.work import MICRO
 from memsweep.trainers.build import Built
+
+GATHERS = "ds3_gather_for_generation"
+"""Whether weights that DeepSpeed holds in parts are made whole to generate.  Source: trl==1.16.0."""
 
 # What stands for the library's own choice.
 _LIBRARYS_CHOICE = ("auto",)
@@ -180,6 +183,21 @@ def _gathers(built: Built, asked: Any) -> str | None:
     return "weights are not sharded by ZeRO-3, so there is nothing to gather"
 
 
+def gathering_differences(built: Built, n_generations: int, n_whole: int | None) -> Iterable[str]:
+    """Yield a sentence where completions were not generated on weights as they were to be held.
+
+    Args:
+        built: The trainer, after its first steps.
+        n_generations: How often it has generated.
+        n_whole: How often on whole weights; None where weights are never in parts.
+    """
+    asked = getattr(built.trainer.args, GATHERS, None)
+    if asked is None or n_whole is None or n_whole == (n_generations if asked else 0):
+        return
+    found = f"{n_whole} of {n_generations} generations were on whole weights"
+    yield f"{GATHERS}={bool(asked)} was asked for; {found}"
+
+
 def _offloads(built: Built, asked: Any) -> str | None:
     has = offloads_activations(built.trainer)
     return None if has == bool(asked) else f"activations {'leave' if has else 'stay on'} the device"
@@ -208,7 +226,7 @@ def _engine(kind: str) -> Callable[[Built, Any], str | None]:
 _EFFECTS: Mapping[str, Callable[[Built, Any], str | None]] = {
     "activation_offloading": _offloads,
     "deepspeed": _engine("DEEPSPEED"),
-    "ds3_gather_for_generation": _gathers,
+    GATHERS: _gathers,
     "eval_packing": _evaluation_packing,
     "fsdp": _engine("FSDP"),
     "max_length": _max_length,

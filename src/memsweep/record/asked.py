@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from memsweep.record.folder import TrialFolder, read_json, write_json
+from memsweep.record.typed import require_numbers, require_types
 
 
 class Origin(StrEnum):
@@ -85,9 +86,8 @@ class Asked:
             for name in ("overrides", "changes", "violations"):
                 facts[name] = tuple(facts[name])
             facts["origin"] = Origin(facts["origin"])
-            asked = cls(**facts)
+            require_types(cls, facts)
+            require_numbers(facts, "number", "draw", "again_of", "reused_from")
+            return cls(**facts)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder.asked} does not say what was asked of a trial: {error}") from error
-        if not isinstance(asked.number, int) or not isinstance(asked.parameters, dict):
-            raise ValueError(f"{folder.asked} does not say what was asked of a trial")  # noqa: TRY004
-        return asked

@@ -22,17 +22,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from memsweep.errors import StudyUnwritable
+from memsweep.visible import visible_json
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Replace `path` by `text`, as `write_bytes` does."""
-    write_bytes(path, text.encode("utf-8"), durable=durable)
+    """Replace `path` by `text`, as `write_bytes` does; what no UTF-8 has is written out, as JSON reads it."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"), durable=durable)
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
@@ -46,12 +48,13 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with partial.open("wb") as file:
+        partial.unlink(missing_ok=True)  # of a killed process; a link is never followed
+        with partial.open("xb") as file:
             file.write(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        partial.replace(path)
+        _put(partial, path)
     except OSError:  # a full disk, say: half a file would only make it fuller
         with contextlib.suppress(OSError):
             partial.unlink()
@@ -62,6 +65,15 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _put(partial: Path, path: Path) -> None:
+    """Give a file its name; a folder that somebody has made of that name is set aside."""
+    try:
+        partial.replace(path)
+    except IsADirectoryError:
+        set_damaged_aside(path)
+        partial.replace(path)
 
 
 def write_json(path: Path, data: Mapping[str, Any], *, durable: bool = False) -> None:
@@ -75,18 +87,33 @@ def write_json(path: Path, data: Mapping[str, Any], *, durable: bool = False) ->
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object that `path` holds.
+    """Return the object that `path` holds, with its texts as they can be shown.
 
     Raises:
         ValueError: If it holds no JSON object; the message names the file.
     """
+    with opened(path) as file:
+        content = file.read()
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        data = visible_json(content.decode("utf-8"))
+    except ValueError as error:  # no UTF-8 is one too
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(data, dict):
         raise ValueError(f"{path} must hold a JSON object, got {type(data).__name__}")  # noqa: TRY004
     return data
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file that a trial may have made: a pipe would be waited for, and a device has no end.
+
+    Raises:
+        ValueError: If it is no file; the message names it.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise ValueError(f"{path} is no file")
+    return os.fdopen(number, "rb")
 
 
 @contextlib.contextmanager
@@ -186,10 +213,9 @@ class TrialFolder:
     def last_lines(self, n_lines: int = 12) -> tuple[str, ...]:
         """Return the end of stderr without empty lines, or of stdout when stderr is empty."""
         for log in (self.stderr, self.stdout):
-            if log.exists():
-                with log.open("rb") as file:
-                    file.seek(max(0, log.stat().st_size - 16_384))
-                    text = file.read().decode("utf-8", "replace")
+            with contextlib.suppress(OSError, ValueError), opened(log) as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 16_384))
+                text = file.read().decode("utf-8", "replace")
                 lines = [line.rstrip() for line in text.splitlines() if line.strip()]
                 if lines:
                     return tuple(lines[-n_lines:])

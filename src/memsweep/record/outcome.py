@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from memsweep.record.typed import require_numbers, require_types
 from memsweep.units import bytes_text, seconds_text
 
 
@@ -306,8 +307,12 @@ def to_mapping(outcome: Outcome) -> dict[str, Any]:
     return {"type": outcome.type, **dataclasses.asdict(outcome)}
 
 
-def from_mapping(data: Mapping[str, Any]) -> Outcome:
+def from_mapping(data: Mapping[str, Any], *, is_stored: bool = False) -> Outcome:
     """Return the outcome that `to_mapping` made `data` from.
+
+    Args:
+        data: Its type and its facts.
+        is_stored: It comes from a file, which may hold anything; else an app has just returned it.
 
     Raises:
         ValueError: If the type is not on the list, or facts are missing or unknown.
@@ -325,8 +330,11 @@ def from_mapping(data: Mapping[str, Any]) -> Outcome:
     for sequence in ("violations", "differences", "last_lines", "remarks"):
         if sequence in facts:
             facts[sequence] = tuple(facts[sequence])
-    if "intervals" in facts:
+    if isinstance(facts.get("intervals"), Mapping):
         facts["intervals"] = {name: tuple(bounds) for name, bounds in facts["intervals"].items()}
+    if is_stored:
+        require_types(kind, facts)
+        require_numbers(facts, "trial")
     try:
         return kind(**facts)
     except TypeError as error:

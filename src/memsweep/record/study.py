@@ -13,8 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from memsweep.record.commands import python_command
 from memsweep.record.folder import StudyFolder, read_json, write_json
 from memsweep.record.trial import TrialResult, read_results
+from memsweep.record.typed import require_numbers, require_types
 
 INTERRUPTED = "interrupted"
 """Why a study has ended that somebody interrupted: it is to go on."""
@@ -107,6 +109,7 @@ class Study:
         program: What repeats a trial of it, after `python` and before the trial's overrides.
         typed: The overrides of the command that started it last, without secrets.
         extra_trials: How many of n_trials that command has added.
+        has_storage: study.db holds a copy of it for Optuna's tools; else none was wanted, or one elsewhere.
     """
 
     name: str
@@ -131,6 +134,7 @@ class Study:
     program: str = "train.py"
     typed: tuple[str, ...] = ()
     extra_trials: int = 0
+    has_storage: bool = True
 
     def to_mapping(self) -> dict[str, Any]:
         """Return JSON-ready data, one key an attribute."""
@@ -150,8 +154,16 @@ class Study:
             facts["objectives"] = {name: Direction(text) for name, text in facts["objectives"]}
             facts["constraints"] = {name: Constraint(**node) for name, node in facts["constraints"].items()}
             facts["reference"] = {name: Reference(**node) for name, node in facts["reference"].items()}
-            facts["fixed"] = tuple(facts["fixed"])
-            facts["typed"] = tuple(facts.get("typed", ()))
+            for name in ("fixed", "typed"):
+                facts[name] = tuple(facts.get(name, ()))
+            facts["command"] = python_command(facts["command"])
+            for kind in ("constraints", "reference"):
+                for node in facts[kind].values():
+                    require_types(type(node), dataclasses.asdict(node))
+            if not facts["objectives"]:
+                raise ValueError("it has no objective")  # noqa: TRY301
+            require_types(cls, facts)
+            require_numbers(facts, "compared_with")
             return cls(**facts)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a study: {error}") from error
@@ -196,4 +208,11 @@ def read_study(path: Path) -> tuple[Study, tuple[TrialResult, ...]]:
     """
     folder = StudyFolder(path)
     study = Study.read(folder)
-    return study, read_results(folder.results) if folder.results.exists() else ()
+    results = read_results(folder.results) if folder.results.exists() else ()
+    for result in results:
+        if result.objectives and result.objectives.keys() != study.objectives.keys():
+            raise ValueError(
+                f"{folder.results}: trial {result.number} has the objectives {', '.join(result.objectives)}, "
+                f"and {folder.study.name} names {', '.join(study.objectives)}"
+            )
+    return study, results

@@ -15,8 +15,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from memsweep.record.commands import python_command
 from memsweep.record.folder import TrialFolder, read_json, write_json
 from memsweep.record.outcome import Measured, Outcome, OutOfMemory, from_mapping, to_mapping
+from memsweep.record.typed import require_numbers, require_types
+from memsweep.visible import visible_json
 
 RETURNED = "returned"
 """Among the facts of a record that the controller has written: what the app returned, as plain data."""
@@ -65,14 +68,16 @@ class TrialRecord:
         """
         data = read_json(folder.outcome)
         try:
-            return cls(
-                outcome=from_mapping(data["outcome"]),
-                seconds=data.get("seconds", {}),
-                versions=data.get("versions", {}),
-                effective_hash=data.get("effective_hash"),
-                facts=data.get("facts", {}),
-                conditions=data.get("conditions", {}),
-            )
+            facts: dict[str, Any] = {
+                "outcome": from_mapping(data["outcome"], is_stored=True),
+                "seconds": data.get("seconds", {}),
+                "versions": data.get("versions", {}),
+                "effective_hash": data.get("effective_hash"),
+                "facts": data.get("facts", {}),
+                "conditions": data.get("conditions", {}),
+            }
+            require_types(cls, facts)
+            return cls(**facts)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder.outcome} holds no outcome: {error}") from error
 
@@ -137,13 +142,21 @@ class TrialResult:
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> TrialResult:
-        """Return what `to_mapping` made `data` from."""
+        """Return what `to_mapping` made `data` from.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it is not that.
+        """
         facts = dict(data)
-        facts["outcome"] = from_mapping(facts["outcome"])
+        facts["outcome"] = from_mapping(facts["outcome"], is_stored=True)
         facts["overrides"] = tuple(facts["overrides"])
         facts["changes"] = tuple(facts["changes"])
-        facts["repeats"] = tuple(from_mapping(outcome) for outcome in facts.get("repeats", ()))
+        facts["repeats"] = tuple(
+            from_mapping(outcome, is_stored=True) for outcome in facts.get("repeats", ())
+        )
         facts["unlike"] = tuple(facts.get("unlike", ()))
+        require_types(cls, facts)
+        require_numbers(facts, "number", "reused_from")
         return cls(**facts)
 
     def values(self, name: str) -> tuple[float, ...]:
@@ -204,12 +217,21 @@ class TrialResult:
             # A technique is at its baseline unless a preset says otherwise.
             if has_preset or not (override.startswith("technique/") and override.endswith("=baseline"))
         ]
-        return f"python {self.program} {shlex.join(said)}".rstrip()
+        return python_command(f"python {self.program} {shlex.join(said)}")
 
 
 def read_results(path: Path) -> tuple[TrialResult, ...]:
-    """Return the trials that a results.jsonl holds, in its order."""
-    import json
+    """Return the trials that a results.jsonl holds, in its order.
 
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return tuple(TrialResult.from_mapping(json.loads(line)) for line in lines if line.strip())
+    Raises:
+        ValueError: If a line does not hold one; the message says which.
+    """
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            found += [TrialResult.from_mapping(visible_json(line))] if line.strip() else []
+        except KeyError as error:
+            raise ValueError(f"{path}, line {number}: {error} is missing") from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
+    return tuple(found)

@@ -65,7 +65,10 @@ def recorded_facts(folder: StudyFolder, findings: Findings) -> dict[str, Any]:
     first = findings.baseline or next(iter(findings.measured), None)
     if first is None or not folder.trial(first.number).outcome.exists():
         return {}
-    return dict(TrialRecord.read(folder.trial(first.number)).facts)
+    try:
+        return dict(TrialRecord.read(folder.trial(first.number)).facts)
+    except ValueError as error:  # it is torn, and everything else of the study is there
+        return {"cannot be read": str(error)}
 
 
 def _baseline(findings: Findings) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from memsweep.findings.rows import options as offered
+from memsweep.findings.parallel import options as offered
 from memsweep.findings.setup import set_up
 from memsweep.findings.views import change_words
 from memsweep.findings.words import CHANGES, outcome_text

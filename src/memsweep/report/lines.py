@@ -11,7 +11,7 @@ from typing import Any
 
 from memsweep.findings.course import NEARLY_ALL, Point, course, nearly_all_after
 from memsweep.findings.find import Findings
-from memsweep.findings.rows import Row, choices, objectives
+from memsweep.findings.parallel import Row, choices, objectives
 from memsweep.findings.words import name_text
 from memsweep.report.scatter import AXIS, annotation, layout
 from memsweep.units import measure_text

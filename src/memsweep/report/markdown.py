@@ -112,7 +112,7 @@ def _front(findings: Findings, pictures: Collection[str]) -> Iterator[str]:
     rows = [_front_row(findings, result) for group in findings.groups() for result in group.results]
     if rows:
         yield markdown_table(
-            ["trial", "set-up", *map(name_text, findings.objectives), "changes", "tied with"], rows
+            ["trial", "set-up", *map(_named, findings.objectives), "changes", "tied with"], rows
         )
         yield (
             "The Pareto front, and that of the set-ups which train exactly what the baseline trains. "
@@ -181,7 +181,7 @@ def _ladders(findings: Findings, pictures: Collection[str]) -> Iterator[str]:
 
 
 def _climb(findings: Findings, found: Ladder) -> str:
-    names = [name_text(name) for name in findings.objectives]
+    names = [_named(name) for name in findings.objectives]
     label = "baseline" if findings.baseline is not None else found.start.label
     start = _marked(found.start)
     rows = [[code(label), *(findings.figure(found.start, name) for name in findings.objectives), "", start]]
@@ -197,7 +197,7 @@ def _climb(findings: Findings, found: Ladder) -> str:
 
 
 def _parts(findings: Findings, found: Ladder) -> str:
-    names = [name_text(name) for name in findings.objectives]
+    names = [_named(name) for name in findings.objectives]
     rows = [[code(part.choice), *_alone(findings, part), *_on_top(findings, part)] for part in found.parts]
     head = ["choice", *(f"{name}, alone" for name in names), *(f"{name}, on top" for name in names)]
     return markdown_table(head, rows)
@@ -235,7 +235,7 @@ def _effects(findings: Findings, pictures: Collection[str]) -> Iterator[str]:
         ]
         for effect in found.effects
     ]
-    names = [name_text(name) for name in findings.objectives]
+    names = [_named(name) for name in findings.objectives]
     yield markdown_table(["choice", "instead of", *names, "trials with it"], rows)
     yield (
         f"As if each choice multiplied by the same factor wherever it is made, from {found.n_trials} trials; "
@@ -287,3 +287,7 @@ def _picture(name: str, words: str, pictures: Collection[str]) -> Iterator[str]:
     for path in pictures:
         if path.rsplit("/", 1)[-1] == f"{name}.svg":
             yield f"![{words}]({path})"
+
+
+def _named(name: str) -> str:
+    return plain(name_text(name))

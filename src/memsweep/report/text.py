@@ -104,10 +104,10 @@ def front_table(findings: Findings, shown: View, *, is_plain: bool = False) -> T
     if any(findings.interval(result, name) for result in shown.front for name in findings.objectives):
         notes.append("\N{PLUS-MINUS SIGN}: 95 % interval")
     said = f" ({', '.join(notes)})" if notes else ""
+    title = f"Pareto front of {findings.study.name}{_what(shown)}: {trials_text(len(shown.front))}{said}"
     table = Table(
-        title=f"Pareto front of {findings.study.name}{_what(shown)}: {trials_text(len(shown.front))}{said}",
+        title=Text(title, style="bold"),  # a plain string would be read as markup, as links too
         title_justify="left",
-        title_style="bold",
         box=None if is_plain else box.SIMPLE_HEAD,
         padding=(0, 2 if is_plain else 1, 0, 0),
         pad_edge=False,
@@ -115,7 +115,7 @@ def front_table(findings: Findings, shown: View, *, is_plain: bool = False) -> T
     table.add_column("trial", justify="right", no_wrap=True)
     table.add_column("set-up", overflow="fold", min_width=min(24, max(map(len, words), default=0)))
     for name in findings.objectives:
-        table.add_column(name_text(name), justify="right", no_wrap=True)
+        table.add_column(Text(name_text(name)), justify="right", no_wrap=True)
     table.add_column("kept", justify="right", no_wrap=True)
     table.add_column("changes", overflow="fold", min_width=9)
     if shown.tied:
@@ -138,10 +138,10 @@ def _row(findings: Findings, shown: View, result: TrialResult, separator: str) -
     compared = baseline_gains(findings, result)
     for name in findings.objectives:
         gain = f"{separator}({brief_text(compared[name])})" if name in compared else ""
-        cells.append(findings.figure(result, name) + gain)
+        cells.append(Text(findings.figure(result, name) + gain))
     kept = findings.kept_share(result)
     cells.append("" if kept is None else f"{kept:.0%}")
-    cells.append(", ".join(result.changes).replace("_", " ") or "nothing")
+    cells.append(Text(", ".join(result.changes).replace("_", " ") or "nothing"))
     if shown.tied:
         cells.append(", ".join(map(str, shown.tied.get(result.number, ()))))
     return cells

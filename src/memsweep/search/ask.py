@@ -20,6 +20,7 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState, create_trial
 
+from memsweep.errors import ConfigError
 from memsweep.record.asked import Asked, Origin
 from memsweep.record.study import Study
 from memsweep.search.candidates import LegalCandidates
@@ -81,6 +82,12 @@ class Asker:
         self._told_illegal = 0
         self._candidates = LegalCandidates(space, self.legal, rng, self._visited)
         is_grid = sampler_name(sampler) == GRID
+        endless = [parameter.key for parameter in space.parameters if not parameter.labels]
+        if is_grid and endless:
+            raise ConfigError(
+                f"hydra.sweeper.sampler=grid goes through lists, and {' and '.join(endless)} has none: type "
+                "values, as choice(1,2) or range(1,9), or take another sampler"
+            )
         self._ordered: Iterator[Cell] | None = self.legal.ordered() if is_grid else None
         self._study = optuna.create_study(
             sampler=make_sampler(sampler, seed, self._candidates, prior),

@@ -28,6 +28,7 @@ from memsweep.record.trial import TrialResult
 from memsweep.search.parameter import drawn
 from memsweep.search.storage import file_of, opened
 from memsweep.search.tell import Told
+from memsweep.secret import masked_text, without_password
 
 log = logging.getLogger(__name__)
 
@@ -154,8 +155,8 @@ class Mirror:
                 optuna.delete_study(storage=storage, study_name=facts.name)
                 return self._made(storage)
             raise StudyExists(
-                f"{self.url} already has a study {facts.name!r}, which is not the one in this folder; give "
-                f"this one another name: hydra.sweeper.study_name={facts.name}-2"
+                f"{masked_text(self.url)} already has a study {facts.name!r}, which is not the one in this "
+                f"folder; give this one another name: hydra.sweeper.study_name={facts.name}-2"
             ) from error
 
     def _made(self, storage: BaseStorage) -> optuna.Study:
@@ -210,7 +211,9 @@ class Mirror:
         """Warn once, and write no more."""
         self._study = None
         log.warning(
-            "%s is left behind from here on (%s); results.jsonl has every trial", self.url, _first_line(error)
+            "%s is left behind from here on (%s); results.jsonl has every trial",
+            masked_text(str(self.url)),
+            without_password(_first_line(error), str(self.url)),
         )
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +79,10 @@ _NOT_DATA = frozenset(
 )
 
 
+_TYPES: Mapping[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
+"""Of arguments, as signatures write them."""
+
+
 def sampler_name(asked: Mapping[str, Any]) -> str:
     """Return the name of the sampler asked for; for `auto`, of the one that it stands for.
 
@@ -126,6 +131,9 @@ def make_sampler(
             f"hydra.sweeper.sampler={name} takes {', '.join(sorted(allowed))}; it does not take "
             f"{', '.join(unknown)}"
         )
+    problems = list(_ill_typed(row.kind, given))
+    if problems:
+        raise ConfigError("\n".join(f"hydra.sweeper.sampler.{problem}" for problem in problems))
     with warnings.catch_warnings():
         # What Optuna calls experimental is pinned to one major version in pyproject.toml.
         warnings.simplefilter("ignore", ExperimentalWarning)
@@ -136,6 +144,21 @@ def make_sampler(
             return row.kind(**{**row.arguments, **given})
         except (TypeError, ValueError) as error:
             raise ConfigError(f"hydra.sweeper.sampler={name}: {error}") from error
+
+
+def _ill_typed(kind: type[samplers.BaseSampler], given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with arguments that Optuna would keep, and meet again in the midst of a study."""
+    for name, value in given.items():
+        asked = [word.strip() for word in str(inspect.signature(kind).parameters[name].annotation).split("|")]
+        types = [_TYPES[word] for word in asked if word in _TYPES]
+        if not types or (value is None and "None" in asked):
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        wanted = " or ".join(one.__name__ for one in types)
+        if not any(is_number if one is float else type(value) is one for one in types):
+            yield f"{name} must be {wanted}, got {value!r}"
+        elif is_number and not 0 <= value < math.inf:
+            yield f"{name} must be 0 or more, got {value!r}"
 
 
 def reseed(sampler: samplers.BaseSampler, seed: int, draw: int) -> None:

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from optuna.storages import BaseStorage, RDBStorage
-from sqlalchemy import event
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 SQLITE = "sqlite:///"
 
 _PAUSES_SECONDS = (0.1, 0.3, 1.0, 2.0)
 """Before each further try: two that make the tables of one database at once are in each other's way."""
+
+_TABLES = frozenset({"studies", "version_info", "alembic_version"})
+"""Some of Optuna's: another controller may be about to make the rest."""
 
 _LOCKED_SECONDS = 60
 """How long SQLite waits for another writer."""
@@ -23,6 +26,22 @@ _LOCKED_SECONDS = 60
 def file_of(url: str) -> Path | None:
     """Return the file that a URL of SQLite names; None for any other."""
     return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None
+
+
+def problem_of(url: str) -> str | None:
+    """Say in half a sentence what is wrong with a URL, as far as that can be told without opening it."""
+    try:
+        make_url(url).get_dialect().import_dbapi()
+    except ImportError as error:
+        return f"needs a package that is not installed: {error.name or error}"
+    except NoSuchModuleError as error:
+        return f"names no kind of database that is known here: {error}"
+    except (ArgumentError, ValueError) as error:
+        return f"is no URL of a database: {error}"
+    file = file_of(url)
+    if file is not None and not file.parent.is_dir():
+        return f"is in a folder that is not there: {file.parent}"
+    return f"must be a file, and {file} is a folder" if file is not None and file.is_dir() else None
 
 
 def opened(url: str) -> BaseStorage:
@@ -61,7 +80,7 @@ def _without_waiting(connection: Any, record: object) -> None:  # noqa: ARG001, 
 
 
 def _require_sound(file: Path) -> None:
-    """Raise if a file of SQLite's is damaged, as far as it can tell.
+    """Raise if a file of SQLite's is damaged, as far as it can tell, or not made by Optuna.
 
     Raises:
         sqlite3.DatabaseError: If so.
@@ -69,7 +88,12 @@ def _require_sound(file: Path) -> None:
     connection = sqlite3.connect(file, timeout=_LOCKED_SECONDS)
     try:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
     finally:
         connection.close()
     if answer != "ok":
         raise sqlite3.DatabaseError(str(answer))
+    if tables and not tables & _TABLES:
+        raise sqlite3.DatabaseError("it is another program's: no storage of Optuna's")

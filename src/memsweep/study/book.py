@@ -48,7 +48,13 @@ class Book:
         self.results: list[TrialResult] = []
         self.asked: dict[int, Asked] = {}
         self.ended: dict[int, Ended] = {}
+        self._places: dict[int, int] = {}
         self._by_request: dict[str, int] = {}
+        self._set_ups: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._n_counted, self._n_runs = 0, 0
+        self._front: list[TrialResult] | None = None
+        self._worst: list[float] | None = None
         self._baseline: int | None = None
         self._baseline_facts: dict[str, float] = {}
 
@@ -86,17 +92,23 @@ class Book:
         if asked.is_baseline:
             self._baseline = asked.number
             self._baseline_facts = {k: value for k, value in record.facts.items() if _is_number(value)}
+        self._places[asked.number] = len(self.results)
         self.results.append(result)
-        self._settle()
+        self._counts[outcome.type] += 1
+        self._n_counted += counts_as_trial(result)
+        self._n_runs += not isinstance(outcome, Interrupted)
+        if isinstance(outcome, Measured) and record.effective_hash is not None:
+            self._set_ups.setdefault(record.effective_hash, asked.number)
+        self._settle(asked.number)
         return self.results[-1]
 
     def enter_repeat(self, number: int, outcome: Outcome) -> TrialResult:
         """Enter how a further run of trial `number` ended, and return the trial as it stands."""
-        index = next(index for index, result in enumerate(self.results) if result.number == number)
-        result = self.results[index]
-        self.results[index] = replace(result, repeats=(*result.repeats, outcome))
-        self._settle()
-        return self.results[index]
+        result = self[number]
+        self.results[self._places[number]] = replace(result, repeats=(*result.repeats, outcome))
+        self._n_runs += not isinstance(result.outcome, Interrupted)
+        self._settle(number)
+        return self[number]
 
     def same_request(self, requested_hash: str) -> TrialResult | None:
         """Return the trial that has asked for the same; None when there is none."""
@@ -118,44 +130,43 @@ class Book:
         """
         if isinstance(record.outcome, Reused):
             source = record.outcome.trial
-            return next((result for result in self.results if result.number == source), None)
-        known = self.known_set_ups.get(record.effective_hash or "")
+            return self[source] if source in self._places else None
+        known = self._set_ups.get(record.effective_hash or "")
         return self[known] if isinstance(record.outcome, Measured) and known is not None else None
 
     def __getitem__(self, number: int) -> TrialResult:
-        return next(result for result in self.results if result.number == number)
+        return self.results[self._places[number]]
 
     @property
     def known_set_ups(self) -> dict[str, int]:
         """Effective hash to the number of the trial that measured it."""
-        return {
-            result.effective_hash: result.number
-            for result in reversed(self.results)
-            if result.effective_hash is not None and isinstance(result.outcome, Measured)
-        }
+        return dict(self._set_ups)  # trials that run in other threads keep theirs
 
     @property
     def worst(self) -> list[float]:
         """Finite values for a trial that has none, one an objective."""
-        return worst_values(self.study, self.results)
+        if self._worst is None:
+            self._worst = worst_values(self.study, self.results)
+        return list(self._worst)
 
     @property
     def n_counted(self) -> int:
         """How many of the n_trials asked for have been run."""
-        return sum(counts_as_trial(result) for result in self.results)
+        return self._n_counted
 
     @property
     def n_runs(self) -> int:
         """How many runs have come to an end of their own, trials and repeats."""
-        trials = [result for result in self.results if not isinstance(result.outcome, Interrupted)]
-        return len(trials) + sum(len(result.repeats) for result in trials)
+        return self._n_runs
 
     @property
     def front(self) -> list[TrialResult]:
         """The Pareto front, best in the first objective first; each set-up once."""
-        rows = [result for result in self.results if result.on_front and result.reused_from is None]
-        losses = dict(zip((row.number for row in rows), self.study.losses(rows), strict=True))
-        return sorted(rows, key=lambda row: (losses[row.number], row.number))
+        if self._front is None:
+            rows = [result for result in self.results if result.on_front and result.reused_from is None]
+            losses = dict(zip((row.number for row in rows), self.study.losses(rows), strict=True))
+            self._front = sorted(rows, key=lambda row: (losses[row.number], row.number))
+        return list(self._front)
 
     @property
     def measured_baseline(self) -> int | None:
@@ -167,7 +178,7 @@ class Book:
 
     def counts(self) -> dict[str, int]:
         """Return outcome type to number of trials."""
-        return dict(Counter(result.outcome.type for result in self.results))
+        return dict(self._counts)
 
     def misses(self) -> dict[str, float]:
         """Return each constraint's least violation among the trials measured, of those that none meets."""
@@ -177,11 +188,13 @@ class Book:
                 found.setdefault(name, []).append(violation)
         return {name: min(values) for name, values in found.items() if min(values) > 0}
 
-    def _settle(self) -> None:
+    def _settle(self, number: int) -> None:
+        """Judge everything after trial `number` was entered, or measured again."""
         baseline = {} if self._baseline is None else self[self._baseline].medians
-        self.study, judged = settled(self.study, self.results, {**self._baseline_facts, **baseline})
+        facts = {**self._baseline_facts, **baseline}
         # What has not changed stays the same object: its line in results.jsonl need not be made again.
-        self.results = [old if old == new else new for old, new in zip(self.results, judged, strict=True)]
+        self.study, self.results = settled(self.study, self.results, facts, [self._places[number]])
+        self._front = self._worst = None
 
 
 def reused(outcome: Outcome, number: int) -> Outcome:

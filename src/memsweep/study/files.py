@@ -5,16 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from operator import is_not
 from typing import Any
 
 import yaml
 
 from memsweep.findings.intervals import Interval, interval, n_runs
-from memsweep.record.folder import StudyFolder, write_text, writing
+from memsweep.record.folder import StudyFolder, write_bytes, write_text, writing
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from memsweep.search.grammar import read_value
 from memsweep.study.book import Book
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # ten times faster in C
@@ -28,13 +33,16 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 class StudyFiles:
     """Writes what a study leaves behind.
 
+    What has not changed since it was written last is not made anew: of thousands of trials one has ended.
+
     Args:
         folder: The study's folder.
     """
 
     def __init__(self, folder: StudyFolder) -> None:
         self._folder = folder
-        self._lines: dict[int, tuple[TrialResult, str]] = {}
+        self._lines: dict[int, tuple[TrialResult, bytes]] = {}
+        self._front: tuple[list[TrialResult], str, str] | None = None
         self._study: Study | None = None
 
     def write(self, book: Book) -> None:
@@ -43,24 +51,32 @@ class StudyFiles:
         Raises:
             StudyUnwritable: If one cannot be.
         """
-        lines = "".join(self._line(result) for result in book.results)
-        front = front_csv(book)
-        results = optimization_results(book)
-        text = yaml.dump(results, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000)
+        lines = b"".join(self._line(result) for result in book.results)
+        front, solutions = self._of_front(book)
         with writing(self._folder.path):
-            write_text(self._folder.results, lines)  # can be made from the trial folders: nobody waits for it
+            write_bytes(
+                self._folder.results, lines
+            )  # can be made from the trial folders: nobody waits for it
             write_text(self._folder.front, front)
-            write_text(self._folder.optimization_results, text)
-            if book.study != self._study:
+            write_text(self._folder.optimization_results, solutions + _yaml({"outcomes": book.counts()}))
+            if book.study != self._study or not self._folder.study.exists():
                 book.study.write(self._folder)
                 self._study = book.study
 
-    def _line(self, result: TrialResult) -> str:
+    def _line(self, result: TrialResult) -> bytes:
         kept = self._lines.get(result.number)
         if kept is None or kept[0] is not result:
             text = json.dumps(result.to_mapping(), sort_keys=True, ensure_ascii=False, allow_nan=False)
-            kept = self._lines[result.number] = (result, text + "\n")
+            kept = self._lines[result.number] = (result, f"{text}\n".encode(errors="backslashreplace"))
         return kept[1]
+
+    def _of_front(self, book: Book) -> tuple[str, str]:
+        """Return front.csv, and optimization_results.yaml up to what is not about the front."""
+        rows = book.front
+        kept = self._front
+        if kept is None or len(kept[0]) != len(rows) or any(map(is_not, kept[0], rows)):
+            kept = self._front = (rows, front_csv(book), _yaml(optimization_results(book)))
+        return kept[1:]
 
 
 def front_csv(book: Book) -> str:
@@ -87,30 +103,36 @@ def front_csv(book: Book) -> str:
     ]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(head)
+    writer.writerow(map(_cell, head))
     for row in rows:
-        writer.writerow(
-            [
-                row.number,
-                *(row.objectives[name] for name in book.study.objectives),
-                *(end for name in book.study.objectives for end in interval(row, name) or ("", "")),
-                n_runs(row),
-                *(row.choice.get(name, "") for name in techniques),
-                *(row.parameters.get(key, "") for key in keys),
-                " ".join(row.changes) or "nothing",
-                *(row.medians.get(name, "") for name in measures),
-                book.ended[row.number].folder,
-                row.command,
-            ]
-        )
+        cells = [
+            row.number,
+            *(row.objectives[name] for name in book.study.objectives),
+            *(end for name in book.study.objectives for end in interval(row, name) or ("", "")),
+            n_runs(row),
+            *(row.choice.get(name, "") for name in techniques),
+            *(row.parameters.get(key, "") for key in keys),
+            " ".join(row.changes) or "nothing",
+            *(row.medians.get(name, "") for name in measures),
+            book.ended[row.number].folder,
+            row.command,
+        ]
+        writer.writerow(map(_cell, cells))
     return file.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell that a spreadsheet shows: a text that begins as a formula does would be computed."""
+    begins = isinstance(value, str) and value.startswith(_FORMULA)
+    return f"'{value}" if begins and not _NUMBER.fullmatch(value) else value
 
 
 def optimization_results(book: Book) -> dict[str, Any]:
     """Return what the official Optuna plugin writes, with where each solution is and how it was made.
 
-    For one objective `best_params` and `best_value`; always `solutions`: the front, best first, each with
-    `values` (medians over its runs) and the 95 % interval of each, null where nothing is known of the spread.
+    How many trials ended in which way is left out.  For one objective `best_params` and `best_value`; always
+    `solutions`: the front, best first, each with `values` (medians over its runs) and the 95 % interval of
+    each, null where nothing is known of the spread.
     """
     solutions = [
         {
@@ -130,12 +152,12 @@ def optimization_results(book: Book) -> dict[str, Any]:
     if len(book.study.objectives) == 1 and solutions:
         found["best_params"] = solutions[0]["params"]
         found["best_value"] = solutions[0]["values"][0]
-    return {
-        **found,
-        "objectives": list(book.study.objectives),
-        "solutions": solutions,
-        "outcomes": book.counts(),
-    }
+    return {**found, "objectives": list(book.study.objectives), "solutions": solutions}
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000)
+    return text
 
 
 def _pair(bounds: Interval | None) -> list[float] | None:

@@ -37,6 +37,13 @@ def differences(now: Fingerprint, before: Fingerprint) -> list[str]:
         now: Of what is asked for.
         before: Of the study that is there.
     """
+    try:
+        return _differences(now, before)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # edited by hand, say
+        return [f"what was asked for before cannot be read in study.json ({type(error).__name__}: {error})"]
+
+
+def _differences(now: Fingerprint, before: Fingerprint) -> list[str]:
     return [
         *_objectives(now, before),
         *_changed(now, before, "constraints", "the constraint {}"),

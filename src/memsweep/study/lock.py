@@ -48,7 +48,7 @@ class StudyLock:
         path = self._folder.lock
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             raise ConfigError(
                 f"the study's folder {self._folder.path} cannot be written ({error.strerror}): make it "
@@ -99,7 +99,7 @@ class StudyLock:
 def is_busy(folder: StudyFolder) -> bool:
     """Tell whether another process is at work on a study."""
     try:
-        file = os.open(folder.lock, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(folder.lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False
     try:

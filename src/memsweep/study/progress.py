@@ -51,7 +51,7 @@ class Progress:
         self._running: dict[int, str] = {}
         self._phases: dict[int, str] = {}
         self._began = time.monotonic()
-        self._ends: list[float] = []
+        self._ended = self._began
         self._live: Live | None = None
 
     @contextmanager
@@ -118,7 +118,7 @@ class Progress:
         """
         self._counts, self._n_counted, self._n_front = counts, n_counted, n_front
         self._running.pop(result.number, None)
-        self._ends.append(time.monotonic())
+        self._ended = time.monotonic()
         self._redraw()
         self.note(trial_line(result, study))
 
@@ -177,8 +177,8 @@ class Progress:
         n_new = self._n_counted - self._n_before
         if n_new <= 0 or self._n_counted >= self._n_trials:
             return None
-        mean = (self._ends[-1] - self._began) / n_new
-        spent = time.monotonic() - self._ends[-1]
+        mean = (self._ended - self._began) / n_new
+        spent = time.monotonic() - self._ended
         return max(0.0, mean * (self._n_trials - self._n_counted) - min(spent, mean))
 
 

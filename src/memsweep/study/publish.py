@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from memsweep.record.trial import TrialResult
 from memsweep.report.files import write_reports
 from memsweep.report.text import print_study
 from memsweep.study.book import Book
-from memsweep.tracking.log import StudyLogger
+from memsweep.tracking.log import StudyLogger, require_tracking
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,15 @@ class Publisher:
     def __init__(self, folder: StudyFolder, tracking: Mapping[str, Any]) -> None:
         self._folder = folder
         self._logger = StudyLogger(folder, tracking)
+
+    @staticmethod
+    def require(tracking: Mapping[str, Any]) -> None:
+        """Raise unless a study can be published as it is asked for; nothing is started.
+
+        Raises:
+            ConfigError: With all that is wrong.
+        """
+        require_tracking(tracking)
 
     def goes_on(self, results: Sequence[TrialResult]) -> None:
         """Take note of the trials that a study had before it went on."""
@@ -59,7 +69,9 @@ class Publisher:
         place = self._logger.place
         if place is not None:
             found.append(("W&B runs", place))
-        print_study(book.results, book.study, Console(highlight=False), [*found, *places])
+        # Rich ends a program with it whose reader has gone, as `| head` does; what was to be read is written.
+        with suppress(SystemExit):
+            print_study(book.results, book.study, Console(highlight=False), [*found, *places])
 
 
 def _warn(what: str, error: Exception) -> None:

@@ -70,8 +70,9 @@ def rebuild(folder: StudyFolder) -> Rebuilt:
         book = Book(study, study.program)
         rows = list(enter_all(trials, book))
         StudyFiles(folder).write(book)
-        url, own = f"{SQLITE}{folder.storage.absolute()}", folder.storage.absolute().parent
-        Mirror(url, book.study, own=own, notice=notices.append).catch_up(rows)
+        if book.study.has_storage:
+            url, own = f"{SQLITE}{folder.storage}", folder.path
+            Mirror(url, book.study, own=own, notice=notices.append).catch_up(rows)
     return Rebuilt(
         book=book, n_under_way=sum(trial.record is None for trial in past.trials), notices=tuple(notices)
     )

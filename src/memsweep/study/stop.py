@@ -52,6 +52,11 @@ class StopRules:
     fail_fast: bool = False
 
     @property
+    def limit_time(self) -> bool:
+        """Whether it is of any concern how long runs take."""
+        return self.max_seconds is not None or self.max_device_hours is not None
+
+    @property
     def in_force(self) -> tuple[str, ...]:
         """Say when the study ends, one phrase a rule."""
         found = ["1 trial" if self.n_trials == 1 else f"{self.n_trials:,} trials"]
@@ -144,7 +149,7 @@ def out_of_time(rules: StopRules, results: Sequence[TrialResult], spent: Spent) 
         results: The trials that have finished; their median is what a run is taken to need.
         spent: What the study has taken.
     """
-    each = seconds_a_run(results)
+    each = seconds_a_run(results) if rules.limit_time else None
     if each is None:
         return None
     a_run = f"a trial takes {seconds_text(each)}"

@@ -6,7 +6,7 @@ A thinned study is the same study: it can be reported on, made anew from its fol
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,23 +46,25 @@ def front_of(folder: StudyFolder) -> frozenset[int]:
     return frozenset(kept | asked)
 
 
-def thin(folder: StudyFolder, keep: Collection[int], *, is_dry: bool = False) -> list[Thinned]:
+def thin(folder: StudyFolder, keep: Callable[[], Collection[int]], *, is_dry: bool = False) -> list[Thinned]:
     """Take from the folders of finished trials what a study can do without, and return what that is.
 
     Args:
         folder: The study's.
-        keep: Numbers of the trials that stay as they are; so do those that have not finished.
+        keep: Returns the numbers of the trials that stay as they are; asked once nobody else is at work on
+            the study.  Those that have not finished stay too.
         is_dry: Only say what would go.
 
     Raises:
         StudyBusy: If another process is at work on the study.
-        ConfigError: If its folder cannot be written.
+        ConfigError: If its folder cannot be written; and what `keep` raises.
         OSError: If something cannot be removed.
     """
     with StudyLock(folder):
+        kept = keep()
         found = []
         for trial in read_past(folder).trials:
-            if trial.record is None or trial.asked.number in keep:
+            if trial.record is None or trial.asked.number in kept:
                 continue
             paths = tuple(_spare(trial.folder))
             if paths:
@@ -82,7 +84,8 @@ def _spare(folder: TrialFolder) -> Iterator[Path]:
     for path in sorted(folder.path.iterdir()):
         if path.name == _REPEATS and not path.is_symlink():
             for repeat in sorted(path.iterdir()):
-                yield from _spare(TrialFolder(repeat)) if repeat.is_dir() else ()
+                is_own = repeat.is_dir() and not repeat.is_symlink()
+                yield from _spare(TrialFolder(repeat)) if is_own else ()
         elif path not in kept:
             yield path
 

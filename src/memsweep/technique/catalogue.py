@@ -50,6 +50,15 @@ class Catalogue:
             )
         return found.options[option]
 
+    def require_trainer(self, name: str) -> None:
+        """Raise unless there is such a trainer.
+
+        Raises:
+            UnknownOption: It lists those that there are.
+        """
+        if name not in self.trainers:
+            raise UnknownOption(f"no trainer.name={name}: type trainer=<one of {', '.join(self.trainers)}>")
+
     def baseline_choice(self) -> dict[str, ChosenOption]:
         """Return the choice of all baselines."""
         return self.choose({})

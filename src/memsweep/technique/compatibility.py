@@ -20,8 +20,10 @@ from memsweep.machine import Device
 from memsweep.technique.catalogue import Catalogue
 from memsweep.technique.choice import ChosenOption
 from memsweep.technique.needs import unmet
-from memsweep.technique.option import BASELINE, Changes, Option, Parameter
-from memsweep.technique.rule import ARGUMENT, NUMBERS, Rule, RuleKind, is_circumstance, one_of
+from memsweep.technique.option import BASELINE, Changes, Option
+from memsweep.technique.rule import ARGUMENT, NUMBERS, Rule, RuleKind, is_circumstance
+from memsweep.technique.values import unfit_value, unknown_names
+from memsweep.technique.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class Circumstances:
         compute_capability: Of the CUDA device, e.g. 9.0; None when unknown, which breaks no rule.
         network: Whether something can be downloaded.
         several_devices: Whether a trial can have several processes, with a device each.
+        n_devices: That processes can have one each of; None when there are as many as processes.
         several_processes: Whether something can be started beside a trial: a server of its own.
     """
 
@@ -53,6 +56,7 @@ class Circumstances:
     compute_capability: float | None = None
     network: bool = True
     several_devices: bool = False
+    n_devices: int | None = None
     several_processes: bool = False
 
     def __post_init__(self) -> None:
@@ -86,6 +90,7 @@ def circumstances_here(
     capability = machine.compute_capability() if device is Device.CUDA else None
     # As `memsweep.trainers.arguments` decides the precision when nothing is asked.
     native = machine.has_native_bf16()[0] if device is Device.CPU else capability is None or capability >= 8
+    n_devices = machine.n_devices() if device is Device.CUDA else 0
     return Circumstances(
         trainer=trainer,
         device=str(device),
@@ -95,7 +100,8 @@ def circumstances_here(
         bf16="native" if native else "emulated",
         compute_capability=capability,
         network=os.environ.get("HF_HUB_OFFLINE", "").lower() not in ("1", "on", "yes", "true"),
-        several_devices=simulates_devices if device is Device.CPU else machine.n_devices() > 1,
+        several_devices=simulates_devices if device is Device.CPU else n_devices > 1,
+        n_devices=None if device is Device.CPU else n_devices,
     )
 
 
@@ -141,6 +147,8 @@ class Rulebook:
             for technique in catalogue.techniques.values()
             for option in technique.options.values()
         }
+        batch, arguments = circumstances.numbers.get("batch"), circumstances.arguments
+        self._work = Work(catalogue, circumstances.trainer, batch, arguments, circumstances.n_devices)
 
     def violations(self, choice: Mapping[str, ChosenOption]) -> tuple[str, ...]:
         """Return one sentence for each rule that `choice` breaks.
@@ -158,12 +166,13 @@ class Rulebook:
                 sentence = check(choice)
                 if sentence is not None:
                     broken.append(sentence)
+        broken.extend(self._work.problems(choice))
         return tuple(broken)
 
     def _compiled(self, option: Option) -> tuple[_Check, ...]:
         checks: list[_Check] = [_always(sentence) for sentence in unmet(option, self._here)]
-        checks.append(_unknown(option, self._catalogue))
-        checks.extend(_value(option, parameter) for parameter in option.parameters.values())
+        checks.append(unknown_names(option, self._catalogue))
+        checks.extend(unfit_value(option, parameter) for parameter in option.parameters.values())
         checks.extend(self._rule(option, rule) for rule in option.rules if _applies(rule, self._here))
         return tuple(checks)
 
@@ -262,33 +271,3 @@ def _is_known(key: str, here: Circumstances) -> bool:
 
 def _always(sentence: str) -> _Check:
     return lambda _: sentence
-
-
-def _unknown(option: Option, catalogue: Catalogue) -> _Check:
-    """Return a check of the names of the parameters."""
-    known, listed = set(option.parameters), ", ".join(option.parameters) or "none"
-    siblings = catalogue.techniques[option.technique].options.values()
-
-    def check(choice: _Facts) -> str | None:
-        given = choice[option.technique].parameters
-        unknown = [name for name in given if name not in known] if given else []
-        if not unknown:
-            return None
-        sentence = f"{option.label} has no parameter {', '.join(unknown)}; it has {listed}"
-        owners = [sibling.name for sibling in siblings if set(unknown) <= set(sibling.parameters)]
-        if owners:
-            sentence += f"; {', '.join(unknown)} belongs to technique/{option.technique}={one_of(owners)}"
-        return sentence
-
-    return check
-
-
-def _value(option: Option, parameter: Parameter) -> _Check:
-    """Return a check of one parameter's value."""
-
-    def check(choice: _Facts) -> str | None:
-        value = choice[option.technique].parameters.get(parameter.name, parameter.default)
-        problem = parameter.problem(value)
-        return problem and f"{option.label}: technique.{option.technique}.{parameter.name} {problem}"
-
-    return check

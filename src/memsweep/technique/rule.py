@@ -73,7 +73,7 @@ class Condition:
             return False
         if self.divides is not None:
             whole = numbers.get(self.divides)
-            return whole is None or whole % fact == 0
+            return whole is None or (fact > 0 and whole % fact == 0)
         return (
             (self.at_least is None or fact >= self.at_least)
             and (self.above is None or fact > self.above)

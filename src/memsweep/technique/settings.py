@@ -53,8 +53,8 @@ def merge(choice: Mapping[str, ChosenOption], trainer: str, catalogue: Catalogue
         option, values = _canonical(catalogue.option(technique, chosen.option), choice, trainer, catalogue)
         for part in (option.settings, option.settings_by_trainer.get(trainer, {})):
             for seam, settings in part.items():
-                filled = _filled(settings or {}, values)
-                _add(seams[seam], filled, (seam,), option.label, owners, problems)
+                own = filled(settings or {}, values)
+                _add(seams[seam], own, (seam,), option.label, owners, problems)
     if problems:
         raise TwoOwners("\n".join(dict.fromkeys(problems)))
     seams["environment"] = {name: str(value) for name, value in seams["environment"].items()}
@@ -130,12 +130,12 @@ def _chosen(choice: Mapping[str, ChosenOption], technique: str) -> str:
     return choice[technique].option if technique in choice else BASELINE
 
 
-def _filled(value: Any, parameters: Mapping[str, Any]) -> Any:
+def filled(value: Any, parameters: Mapping[str, Any]) -> Any:
     """Return `value` with each `${name}` replaced; alone in its text it keeps its type."""
     if isinstance(value, Mapping):
-        return {key: _filled(item, parameters) for key, item in value.items()}
+        return {key: filled(item, parameters) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, parameters) for item in value]
+        return [filled(item, parameters) for item in value]
     if not isinstance(value, str):
         return value
     alone = _EXPRESSION.fullmatch(value)

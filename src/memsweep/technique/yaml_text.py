@@ -33,6 +33,8 @@ class _Loader(_Fast):  # type: ignore[misc, valid-type]
         """
         seen = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be one word", key.start_mark)
             if key.value in seen:
                 message = f"the key {key.value} is there twice"
                 raise yaml.constructor.ConstructorError(None, None, message, key.start_mark)

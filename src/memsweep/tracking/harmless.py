@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from memsweep.record.folder import StudyFolder
-from memsweep.secret import MASK, SECRET, masked, masked_text
+from memsweep.secret import MASK, is_secret_variable, masked, masked_text
 
 HOST = "(host)"
 
 _SETTING = re.compile(r"""([\w.]+)(["']?(?:=|\s*:\s*))("[^"\n]*"|'[^'\n]*'|[^\s,{}\[\]"']+)""")
 """A setting in a text: of a command (`a=b`), of YAML, JSON or Hydra's braces (`a: b`)."""
 
-_KEY_IN_ENVIRONMENT = re.compile(r"(^|_)(key|pat)$", re.IGNORECASE)
 _LEAST_SECRET = 8
 """Characters of the shortest secret that is looked for in other texts."""
 
@@ -40,7 +39,7 @@ class Harmless:
     def __init__(self, folders: Mapping[Path, str], environment: Mapping[str, str] = os.environ) -> None:
         self._secrets: set[str] = set()
         for name, value in environment.items():
-            if SECRET.search(name) or _KEY_IN_ENVIRONMENT.search(name):
+            if is_secret_variable(name):
                 self._learn(value)
         places = {str(folder): text for folder, text in folders.items()}
         homes = {str(Path.home()), str(Path.home().resolve()), environment.get("HOME", "")}

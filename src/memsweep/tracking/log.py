@@ -268,6 +268,15 @@ def _here(base: Path) -> Path:
     return WORKING_FOLDER if WORKING_FOLDER.exists() else base
 
 
+def require_tracking(tracking: Mapping[str, Any]) -> None:
+    """Raise unless runs can be logged as is asked for; nothing is started.
+
+    Raises:
+        ConfigError: If W&B would not take it; it says all that is wrong.
+    """
+    _checked(tracking)
+
+
 def _checked(tracking: Mapping[str, Any]) -> tuple[str, str, str | None]:
     """Return mode, project and entity.
 

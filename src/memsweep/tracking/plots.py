@@ -7,7 +7,7 @@ from typing import Any
 
 from memsweep.findings.effects import Effect, effects
 from memsweep.findings.find import Findings
-from memsweep.findings.rows import Row, choices, objectives
+from memsweep.findings.parallel import Row, choices, objectives
 from memsweep.findings.words import name_text
 
 ABSENT, BEYOND = "(none)", 1.15

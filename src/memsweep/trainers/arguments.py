@@ -18,10 +18,9 @@ from transformers import TrainingArguments
 from memsweep.errors import ConfigError
 from memsweep.machine import Device, has_native_bf16
 from memsweep.ranks.plan import plan_of, simulates
+from memsweep.technique.work import ACCUMULATION, MICRO, uneven
 from memsweep.trainers.fields import field_names, resolved
 from memsweep.trainers.recipe import Recipe, TrialRequest
-
-MICRO, ACCUMULATION = "per_device_train_batch_size", "gradient_accumulation_steps"
 
 # What every trial has, whatever is asked: it decides how much work is done and what is recorded of it.
 OURS = frozenset({"output_dir", "max_steps", "num_train_epochs", "seed", "use_cpu", "save_strategy"})
@@ -76,27 +75,12 @@ def micro_batches(batch: int, asked: Mapping[str, Any]) -> tuple[int, int]:
         ConfigError: If the micro-batch, times the processes, does not divide the batch.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if batch % processes:
-        fitting = ", ".join(str(n) for n in range(1, batch + 1) if batch % n == 0)
-        raise ConfigError(
-            f"trainer.batch={batch} cannot be shared out to {processes} processes: make it a multiple of "
-            f"{processes}, or take {fitting} of them"
-        )
-    micro = int(asked.get(MICRO, max(1, batch // processes)))
-    share = micro * processes
-    if share < 1 or batch % share:
-        raise ConfigError(
-            f"trainer.batch={batch} is not a multiple of the micro-batch {micro}"
-            f"{f' times {processes} processes' if processes > 1 else ''}: "
-            f"choose one of {', '.join(str(n) for n in range(1, batch + 1) if batch % (n * processes) == 0)}"
-        )
-    accumulation = batch // share
-    if asked.get(ACCUMULATION, accumulation) != accumulation:
-        raise ConfigError(
-            f"{ACCUMULATION}={asked[ACCUMULATION]} changes the batch; it follows from trainer.batch={batch} "
-            f"and the micro-batch {micro}: {accumulation}"
-        )
-    return micro, accumulation
+    relevant = {name: int(asked[name]) for name in (MICRO, ACCUMULATION) if asked.get(name) is not None}
+    problems = uneven("", batch, processes, relevant)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    micro = relevant.get(MICRO, batch // processes)
+    return micro, batch // (micro * processes)
 
 
 def precision_reason(request: TrialRequest, arguments: TrainingArguments) -> str:

@@ -16,7 +16,8 @@ from memsweep.data.rows import length
 from memsweep.errors import ConfigError
 from memsweep.measure.prepared import IGNORED
 from memsweep.measure.schedule import Block
-from memsweep.trainers.arguments import ACCUMULATION, MICRO, longer
+from memsweep.technique.work import ACCUMULATION, MICRO
+from memsweep.trainers.arguments import longer
 from memsweep.trainers.recipe import Recipe, TrialRequest
 
 SOURCE = "source_example"

@@ -14,6 +14,7 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -150,6 +151,7 @@ def _apply_late(environment: Mapping[str, str]) -> None:
     for name in [name for name in os.environ if LATE.matches(name) and name not in environment]:
         del os.environ[name]
     os.environ.update({name: value for name, value in environment.items() if LATE.matches(name)})
+    tempfile.tempdir = None  # where temporary files are kept, as a variable said that may say otherwise now
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:

@@ -17,7 +17,8 @@ from memsweep.measure.schedule import Schedule
 from memsweep.model.folder import model_place, require_template
 from memsweep.readback.effective import trained_parameters
 from memsweep.technique.settings import Settings
-from memsweep.trainers.arguments import ACCUMULATION, MICRO, precision_reason, prompt_room
+from memsweep.technique.work import ACCUMULATION, MICRO
+from memsweep.trainers.arguments import precision_reason, prompt_room
 from memsweep.trainers.build import Built
 from memsweep.trainers.order import block_of, packs
 from memsweep.trainers.recipe import TrialRequest

@@ -22,6 +22,7 @@ from memsweep.record.outcome import (
 )
 from memsweep.record.trial import TrialRecord
 from memsweep.trial.isolate import ProcessEnd
+from memsweep.visible import visible
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ def explanation(record: TrialRecord, folder: TrialFolder, name: str | None = Non
 def _reason(end: ProcessEnd) -> str:
     """Return one line for a crash."""
     if end.error is not None:
-        text = str(end.error).strip() or "no message"
+        text = visible(str(end.error)).strip() or "no message"
         first = text.splitlines()[0]
         return first if isinstance(end.error, TrialError) else f"{type(end.error).__name__}: {first}"
     if end.template_died:

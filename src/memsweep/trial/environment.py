@@ -40,7 +40,12 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def trial_environment(
-    config: TrialConfig, settings: Settings, base: Mapping[str, str], lease: Lease | None = None
+    config: TrialConfig,
+    settings: Settings,
+    base: Mapping[str, str],
+    lease: Lease | None = None,
+    *,
+    sees_all: bool = False,
 ) -> dict[str, str]:
     """Return every variable of a trial's process.
 
@@ -50,6 +55,7 @@ def trial_environment(
         base: The caller's environment, usually `os.environ`.
         lease: What the trial has of the machine; None for all of it.  Its devices are part of those that
             the trial would see otherwise, whoever names them.
+        sees_all: It sees more devices than it has processes, too: to know what there is to share out.
 
     Raises:
         TwoOwners: If the launch and a technique set one variable to different values.
@@ -77,8 +83,7 @@ def trial_environment(
     environment |= {**launch, **technique}
     if lease is not None and not hides_devices(environment):
         environment |= lease.environment
-    _require_devices(config, plan, environment)
-    return environment
+    return environment | _own_devices(config, plan, environment, sees_all=sees_all)
 
 
 def _offline(config: TrialConfig) -> dict[str, str]:
@@ -113,24 +118,29 @@ def _threads(
     return {name: base.get(name) or str(n_cores()) for name in _THREADS}
 
 
-def _require_devices(config: TrialConfig, plan: Plan | None, environment: Mapping[str, str]) -> None:
-    """Raise if there is not a device, or what stands in for one, for each process.
+def _own_devices(
+    config: TrialConfig, plan: Plan | None, environment: Mapping[str, str], *, sees_all: bool
+) -> dict[str, str]:
+    """Return the variable that shows a trial one device for each of its processes, if it would see more.
+
+    A trainer of one process that sees several copies its model to each of them, and takes that much larger
+    batches.  Source: transformers==5.24.0 training_args.py n_gpu.
 
     Raises:
-        ConfigError: With what to type.
+        ConfigError: If there is not a device, or what stands in for one, for each process; what to type.
     """
-    if plan is None:
-        return
+    n_processes = 1 if plan is None else plan.n_processes
     if device(config.launch.device)[0] is Device.CPU:
-        if not config.launch.simulates_devices:
+        if plan is not None and not config.launch.simulates_devices:
             raise ConfigError(
-                f"{plan.n_processes} processes need a device each, and launch.device={config.launch.device} "
+                f"{n_processes} processes need a device each, and launch.device={config.launch.device} "
                 "has none; launch=cpu_simulated lets processes on a CPU stand in for devices"
             )
-        return
-    n_visible = len(visible_devices(environment))
-    if n_visible < plan.n_processes:
+        return {}
+    visible = visible_devices(environment)
+    if plan is not None and len(visible) < n_processes:
         raise ConfigError(
-            f"{plan.n_processes} processes need a device each, and a trial sees {n_visible}; ask for "
-            f"{n_visible or 'one'} of them, or for fewer slots (hydra.launcher.slots)"
+            f"{n_processes} processes need a device each, and a trial sees {len(visible)}; ask for "
+            f"{len(visible) or 'one'} of them, or for fewer slots (hydra.launcher.slots)"
         )
+    return {} if sees_all or len(visible) <= n_processes else {DEVICES: ",".join(visible[:n_processes])}

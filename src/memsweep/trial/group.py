@@ -91,8 +91,12 @@ class Group:
         self._size, self._folder, self._patience_seconds = size, folder, patience_seconds
         self._deadline = float("inf")
 
-    def run(self, function: RunRank) -> None:
+    def run(self, function: RunRank, started: Callable[[], object] = lambda: None) -> None:
         """Run `function` in each process with its rank, and return when all have ended.
+
+        Args:
+            function: What each of them does.
+            started: Called here once all have been started: what may have threads follows all forks.
 
         Raises:
             TrialError: If this process has threads, so that a fork of it would not be sound.
@@ -107,6 +111,7 @@ class Group:
             self._start(number, function)
         self._still = Standstill([rank.pid for rank in self.ranks], self._patience_seconds)
         try:
+            started()
             self._watch()
         finally:
             self._end_all()
@@ -171,7 +176,7 @@ class Group:
         except EOFError:
             return False
         for kind, body in frames:
-            self._still.goes_on(rank.number)
+            self._still.goes_on(rank.number, has_stepped=kind == process.BEAT)
             if kind == process.PHASE:
                 rank.phase = Phase(body.decode().partition(" ")[0])
                 if rank.number == 0:

@@ -34,19 +34,14 @@ from memsweep.trial.lease import Lease
 from memsweep.trial.server import TemplateGone, TemplateProcess, absolute_sys_path
 from memsweep.trial.variables import template_key
 from memsweep.trial.watch import OnPhase, watch
+from memsweep.units import bytes_text
 
-__all__ = [
-    "ProcessEnd",
-    "ProcessPool",
-    "ProcessRequest",
-    "StartMethod",
-    "TrialTraceback",
-    "pickled",
-]
+__all__ = ["ProcessEnd", "ProcessPool", "ProcessRequest", "StartMethod", "TrialTraceback", "pickled"]
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3  # to find a template that is still there
+_MOST_GROWN_BYTES = 64 << 20  # what imports have left running in a template may leak there, trial after trial
 
 
 class StartMethod(StrEnum):
@@ -97,7 +92,7 @@ class ProcessPool:
     Args:
         start_method: How processes come into being.
         max_templates: Templates kept alive; each holds what it has imported (about 0.4 GiB with torch and
-            TRL).  The least recently used idle one is closed for a new one; none that runs a trial is.
+            TRL).  The least recently used idle one is closed for a new one, and any idle one that has grown.
         import_seconds: What a template may take for its imports.
     """
 
@@ -256,8 +251,16 @@ class ProcessPool:
             return template
 
     def _leave(self, template: TemplateProcess) -> None:
+        """Count on a template no more; one that has grown is ended once nobody does."""
         with self._lock:
             template.n_users -= 1
+            grown_bytes = 0 if template.n_users else template.grown_bytes
+            if grown_bytes <= _MOST_GROWN_BYTES:
+                return
+            for key in [key for key, one in self._templates.items() if one is template]:
+                del self._templates[key]
+        log.info("the template of the trials has grown by %s: a new one follows", bytes_text(grown_bytes))
+        template.close()
 
     def _make_room(self) -> None:
         idle = [key for key, template in self._templates.items() if template.n_users == 0]

@@ -82,11 +82,12 @@ def children(pid: int) -> list[int]:
 
 def is_there(pid: int) -> bool:
     """Tell whether a process still holds anything: one that has ended and is not waited for yet does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+    return _state(pid) not in (None, "Z", "X")
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether a signal, SIGSTOP say, has stopped a process until SIGCONT comes."""
+    return _state(pid) == "T"
 
 
 def cpu_seconds(pid: int) -> float:
@@ -99,6 +100,16 @@ def cpu_seconds(pid: int) -> float:
     fields = stat.rpartition(")")[2].split()
     own = sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
     return own + sum(map(cpu_seconds, children(pid)))
+
+
+def anonymous_bytes(pid: int) -> int | None:
+    """Return the memory of a process that no file backs: heaps and pages written to; None once it is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, rest = line.partition(":")
+            if name == "RssAnon":
+                return int(rest.split()[0]) << 10
+    return None
 
 
 def started_with(pid: int, variable: str) -> str | None:
@@ -168,6 +179,15 @@ def _prctl(option: int, value: int) -> None:
     if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def _state(pid: int) -> str | None:
+    """Return the letter that the kernel has for what a process does; None once it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[0]
 
 
 def _pids() -> Iterator[int]:

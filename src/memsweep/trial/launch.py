@@ -25,6 +25,7 @@ from memsweep.technique.settings import Settings, merge
 from memsweep.trial.ending import record_interrupted, record_of
 from memsweep.trial.environment import trial_environment
 from memsweep.trial.isolate import ProcessPool, ProcessRequest, pickled
+from memsweep.trial.rooms import IN_ORDER, Rooms
 from memsweep.trial.watch import OnPhase
 
 # torch first: the template watches what others ask of it while they are imported.
@@ -65,19 +66,22 @@ def run_isolated(
     settings = merge(config.technique, config.trainer.name, catalogue)
     environment = trial_environment(config, settings, os.environ if base is None else base)
     begin_folder(folder)
-    request = ProcessRequest(
-        function=pickled(partial(run_here, config, catalogue, folder, rivals)),
-        environment=environment,
-        folder=folder.path,
-        timeout_seconds=config.launch.timeout_seconds,
-        preload=preload_of(config, settings),
-    )
     try:
-        end = pool.run(request, on_phase)
+        with Rooms() as rooms, rooms.taken() as room:
+            request = ProcessRequest(
+                function=pickled(partial(run_here, config, catalogue, folder, rivals)),
+                environment={**environment, **room.environment},
+                folder=folder.path,
+                timeout_seconds=config.launch.timeout_seconds,
+                preload=preload_of(config, settings),
+            )
+            end = pool.run(request, on_phase)
+            record = record_of(end, folder, config.launch.timeout_seconds)
+            room.is_in_order = isinstance(record.outcome, IN_ORDER)
     except KeyboardInterrupt:
         record_interrupted(folder)
         raise
-    return record_of(end, folder, config.launch.timeout_seconds)
+    return record
 
 
 def preload_of(config: TrialConfig, settings: Settings) -> tuple[str, ...]:
@@ -91,6 +95,12 @@ def preload_of(config: TrialConfig, settings: Settings) -> tuple[str, ...]:
     if (plan is not None and plan.deepspeed_config) or (on_cpu and find_spec(_ENGINE) is not None):
         return (*PRELOAD, _ENGINE)
     return PRELOAD
+
+
+def n_processes_of(settings: Settings) -> int:
+    """Return of how many processes a trial is, each with a device or a core of its own."""
+    plan = plan_of(settings.launch)
+    return 1 if plan is None else plan.n_processes
 
 
 def run_here(

@@ -12,21 +12,17 @@ each other down.  Memory bandwidth, caches and clocks are shared all the same.
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from memsweep.errors import ConfigError
 from memsweep.machine import CORES, n_cores
-from memsweep.trial import kernel
 from memsweep.trial.variables import DEVICES
 
 _SETTING = "hydra.launcher.slots"
-_POLL_SECONDS = 0.1  # between looks at processes that cannot be waited for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +33,13 @@ class Lease:
         n_slots: Trials that may run side by side, this one among them.
         cores: Numbers of the cores that it may use.
         devices: Those that it sees, as CUDA_VISIBLE_DEVICES names them; empty where none are shared out.
+        n_taken: Slots whose part it has: several processes may need more than one slot gives.
     """
 
     n_slots: int
     cores: tuple[int, ...]
     devices: tuple[str, ...] = ()
+    n_taken: int = 1
 
     @property
     def environment(self) -> dict[str, str]:
@@ -50,8 +48,12 @@ class Lease:
 
     @property
     def condition(self) -> str:
-        """What of it must be alike for figures to be compared; how many cores it has, the machine says."""
-        devices = f", {len(self.devices)} devices" if len(self.devices) > 1 else ""
+        """What of it must be alike for figures to be compared: what each slot gives, however many it took.
+
+        How many cores it has, the machine says.
+        """
+        n_each = len(self.devices) // self.n_taken
+        devices = f", {n_each} devices" if n_each > 1 else ""
         return f"one of {self.n_slots} slots{devices}"
 
     @property
@@ -62,7 +64,8 @@ class Lease:
 
     def facts(self) -> dict[str, Any]:
         """Return it JSON-ready."""
-        return {"n_slots": self.n_slots, "cores": list(self.cores), "devices": list(self.devices)}
+        facts = {"n_slots": self.n_slots, "cores": list(self.cores), "devices": list(self.devices)}
+        return facts if self.n_taken == 1 else {**facts, "n_taken": self.n_taken}
 
 
 def leases(
@@ -117,6 +120,16 @@ def leases(
     )
 
 
+def together(parts: Sequence[Lease]) -> Lease:
+    """Return the parts of several slots as one."""
+    return replace(
+        parts[0],
+        cores=tuple(sorted(core for part in parts for core in part.cores)),
+        devices=tuple(device for part in parts for device in part.devices),
+        n_taken=len(parts),
+    )
+
+
 def visible_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the devices that a process with this environment sees, as CUDA_VISIBLE_DEVICES may name them.
 
@@ -168,72 +181,6 @@ def core_shares(
         shares.append([core for rank in zip_longest(*own) for core in rank if core is not None])
     size = min(n_usable // n_slots, *map(len, shares))
     return [tuple(sorted(share[:size])) for share in shares]
-
-
-@dataclass(slots=True)
-class Holding:
-    """A lease while a trial has it.
-
-    Attributes:
-        lease: The lease; None means all of the machine.
-        survivors: Processes of the trial that were killed and are not gone yet: they hold their memory.
-    """
-
-    lease: Lease | None = None
-    survivors: Sequence[int] = ()
-
-
-class Leases:
-    """The leases of a launcher, had by one trial each; whoever comes when all are out waits.
-
-    Attributes:
-        shared: All of them.
-
-    Args:
-        shared: All of them.
-        is_there: Tells whether a process still is.
-    """
-
-    def __init__(self, shared: Sequence[Lease], is_there: Callable[[int], bool] = kernel.is_there) -> None:
-        self.shared = tuple(shared)
-        self._free: list[tuple[Lease, tuple[int, ...]]] = [(lease, ()) for lease in shared]
-        self._changed = threading.Condition()
-        self._is_interrupted = False
-        self._is_there = is_there
-
-    @contextmanager
-    def taken(self) -> Iterator[Holding]:
-        """Have a lease for as long as the block lasts, and until the survivors that it names are gone.
-
-        Waits for one of which nobody uses anything any more.
-
-        Raises:
-            KeyboardInterrupt: After `interrupt`.
-        """
-        holding = Holding(self._take())
-        try:
-            yield holding
-        finally:
-            with self._changed:
-                assert holding.lease is not None
-                self._free.append((holding.lease, tuple(holding.survivors)))
-                self._changed.notify()
-
-    def _take(self) -> Lease:
-        with self._changed:
-            while not self._is_interrupted:
-                for place, (lease, survivors) in enumerate(self._free):
-                    if not any(map(self._is_there, survivors)):
-                        del self._free[place]
-                        return lease
-                self._changed.wait(_POLL_SECONDS if self._free else None)
-        raise KeyboardInterrupt
-
-    def interrupt(self) -> None:
-        """Have everybody who waits for a lease, now or later, raise KeyboardInterrupt."""
-        with self._changed:
-            self._is_interrupted = True
-            self._changed.notify_all()
 
 
 def _physical_core(core: int, topology: Path) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 
 import datasets.fingerprint
 import torch
@@ -11,6 +12,7 @@ import torch
 from memsweep.config.schema import TrialConfig
 from memsweep.machine import Device, device
 from memsweep.ranks.launched import launch_variables, rank_variables, write_files
+from memsweep.ranks.meeting import MeetingPoint
 from memsweep.ranks.plan import Plan, simulates
 from memsweep.ranks.simulated import take_the_cpu_for_an_accelerator
 from memsweep.record.folder import TrialFolder
@@ -40,8 +42,9 @@ def run_in_ranks(
     write_files(plan, folder, on_cpu=on_cpu and not takes_cpu_for_accelerator)
     variables = launch_variables(plan, folder.accelerate)
 
-    def live(rank: int) -> TrialRecord:
-        os.environ.update(variables | rank_variables(rank))
+    def live(meeting: MeetingPoint, rank: int) -> TrialRecord:
+        meeting.leave()
+        os.environ.update(variables | meeting.variables() | rank_variables(rank))
         if takes_cpu_for_accelerator:
             take_the_cpu_for_an_accelerator(with_deepspeed=bool(plan.deepspeed_config))
         if not on_cpu:
@@ -52,7 +55,8 @@ def run_in_ranks(
     datasets.fingerprint.get_temporary_cache_files_directory()
     n_oom_kills = kernel.n_oom_kills()
     group = Group(plan.n_processes, folder, launch.stall_seconds)
-    group.run(live)
+    with MeetingPoint() as meeting:
+        group.run(partial(live, meeting), meeting.open)
     report_phase(Phase.END)
     record = verdict(
         group.ranks,

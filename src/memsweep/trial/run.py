@@ -36,6 +36,7 @@ from memsweep.readback.effective import checkpointed, effective, effective_hash
 from memsweep.readback.in_force import differences
 from memsweep.readback.model_facts import recompute_alike
 from memsweep.readback.trainer_facts import zero_stage
+from memsweep.readback.trainer_in_force import gathering_differences
 from memsweep.record.folder import TrialFolder, write_json
 from memsweep.record.outcome import NotInForce, Outcome, Phase, Reused
 from memsweep.record.rivals import Rivals
@@ -50,6 +51,7 @@ from memsweep.trial.findings import cut_short, decided, measured
 from memsweep.trial.life import VERSIONS, Ended, Life, lived, recorded
 from memsweep.trial.process import lease
 from memsweep.trial.ranked import run_in_ranks
+from memsweep.trial.rooms import move_in
 from memsweep.trial.team import team
 
 
@@ -72,6 +74,7 @@ def run_trial(
     Returns:
         What outcome.json holds.
     """
+    move_in()
 
     def run(life: Life) -> Outcome:
         settings = merge(config.technique, config.trainer.name, catalogue)
@@ -158,8 +161,9 @@ def _note_machine(where: Device, life: Life) -> None:
         life.uuid = device_uuid()
         devices = [found for found in device_facts() if life.uuid in found.get("uuid", "")]
     life.facts["machine"] = machine_facts(devices)
-    life.conditions["machine"] = machine_name(devices)
     share = lease()
+    n_taken = 1 if share is None else share.n_taken
+    life.conditions["machine"] = machine_name(devices, n_slots_taken=n_taken)
     if share is not None:
         life.facts["lease"], life.conditions["share"] = share.facts(), share.condition
 
@@ -206,6 +210,10 @@ def _train(
         if not recompute_alike(before, now):
             changed = f"checkpointing was {before}, and is {now} after the first steps"
             raise Ended(NotInForce(differences=(changed,)))
+        generated = bracket.done().generated
+        otherwise = tuple(gathering_differences(built, generated.calls, generated.whole_calls))
+        if otherwise:
+            raise Ended(NotInForce(differences=otherwise))
         life.enter(Phase.MEASURE)
         life.surroundings = Surroundings.begin(torch.get_num_threads(), life.uuid, team().size)
 

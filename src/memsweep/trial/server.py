@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -85,6 +86,7 @@ class TemplateProcess:
         self._token = secrets.token_hex(8)
         self._lock = threading.Lock()
         self._readiness: Readiness | None = None
+        self._ready_bytes: int | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115, lives as long as the process
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-P", "-c", BOOT, "memsweep.trial.template", str(theirs.fileno())]
@@ -118,6 +120,14 @@ class TemplateProcess:
         return self._readiness is None
 
     @property
+    def grown_bytes(self) -> int:
+        """By how much its own memory has grown since its imports were done; 0 where that is not known."""
+        now_bytes = kernel.anonymous_bytes(self.pid) if self.is_alive else None
+        if now_bytes is None or self._ready_bytes is None:
+            return 0
+        return max(0, now_bytes - self._ready_bytes)
+
+    @property
     def mark(self) -> dict[str, str]:
         """The variable that its descendants carry, for a trial's environment."""
         return {TEMPLATE: self._token}
@@ -143,6 +153,7 @@ class TemplateProcess:
                     raise self._ended("ended while it was importing")
                 said = json.loads(message)
                 self._readiness = Readiness(said["failed"], tuple(said["unsafe"]), said["seconds"])
+                self._ready_bytes = kernel.anonymous_bytes(self.pid)
             return self._readiness
 
     def start(self, payload: bytes, *, fresh: bool) -> RunningTrial:
@@ -174,6 +185,18 @@ class TemplateProcess:
                 os.close(fd)
         os.set_blocking(messages_r, False)
         return RunningTrial(number, messages_r, status_r, began)
+
+    def go_on(self) -> bool:
+        """Let the template go on if somebody has stopped it, which would be waited for for ever.
+
+        Returns:
+            Whether somebody had.
+        """
+        if not kernel.is_stopped(self.pid):
+            return False
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGCONT)
+        return True
 
     def kill(self, trial: RunningTrial) -> None:
         """Have the template end a trial, its process group and what it left; the status pipe tells when."""

@@ -155,5 +155,6 @@ def joined(windows: list[Window]) -> Window:
         fmean(one.generated.seconds for one in done),
         done[0].generated.calls,
         done[0].generated.gathers,
+        done[0].generated.whole_calls,
     )
     return Window(max(window.seconds for window in windows), Reading(counted, generated))

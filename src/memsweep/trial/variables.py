@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from memsweep.machine import ALLOCATOR_VARIABLES
 
-DEVICES = "CUDA_VISIBLE_DEVICES"
+DEVICES, TEMPORARY = "CUDA_VISIBLE_DEVICES", "TMPDIR"
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+"""Where torch's compiler keeps what it has made; imports set it to a folder that all trials would share."""
 TEMPLATE = "MEMSWEEP_TEMPLATE"
 """What all descendants of one template have in common."""
 TRIAL = "MEMSWEEP_TRIAL"
@@ -36,7 +38,7 @@ class Names:
         return name in self.exact or name.startswith(self.prefix)
 
 
-LATE = Names(exact=frozenset({*ALLOCATOR_VARIABLES, DEVICES}), prefix="MEMSWEEP_")
+LATE = Names(exact=frozenset({*ALLOCATOR_VARIABLES, COMPILED, DEVICES, TEMPORARY}), prefix="MEMSWEEP_")
 
 
 def early(environment: Mapping[str, str]) -> dict[str, str]:

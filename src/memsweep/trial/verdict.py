@@ -68,7 +68,7 @@ def verdict(
     outcomes = {rank.number: _outcome(rank, folder, n_oom_kills) for rank in ranks}
     records = [rank.record for rank in ranks if rank.record is not None]
     if stands_still is not None:
-        text = f"rank {stands_still} stood still, and the others waited for it"
+        text = f"rank {stands_still} did not go on, and the others waited for it"
         outcome: Outcome = TimedOut(
             limit_seconds=patience_seconds, phase=ranks[stands_still].phase, reason=text
         )

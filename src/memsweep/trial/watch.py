@@ -6,6 +6,7 @@ It sleeps in a selector between messages: the parent shares the machine that it 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import selectors
 import time
@@ -16,6 +17,9 @@ from memsweep.record.outcome import Phase
 from memsweep.trial import process
 from memsweep.trial.server import RunningTrial, TemplateProcess
 
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 10.0  # between looks at a template of which nothing is heard
 _GRACE_SECONDS = 10.0  # from killing a trial to the word that it has ended; then its template goes too
 
 OnPhase = Callable[[Phase], None]
@@ -119,7 +123,10 @@ class _Watch:
                 remaining = None if limit is None else limit - time.monotonic()
                 if remaining is not None and remaining <= 0:
                     return
-                ready = {key.fd for key, _ in selector.select(remaining)}
+                patience = _LOOK_SECONDS if remaining is None else min(remaining, _LOOK_SECONDS)
+                ready = {key.fd for key, _ in selector.select(patience)}
+                if not ready and self._template.go_on():
+                    log.warning("the process that trials are forked from had been stopped: it goes on now")
                 if self._trial.messages_fd in ready and not self._read_messages():
                     # Closed by the trial, or by its end, of which the other pipe tells.
                     selector.unregister(self._trial.messages_fd)

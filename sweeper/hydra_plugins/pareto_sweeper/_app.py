@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from hydra.core.config_loader import ConfigLoader
@@ -19,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memsweep.config.groups import technique_nodes
 from memsweep.config.schema import ModelConfig, TrialConfig, from_mapping, trial_config
+from memsweep.data.ready import require_data
 from memsweep.errors import ConfigError
 from memsweep.machine import Device
 from memsweep.model.path import require_model
@@ -37,6 +39,10 @@ _NEEDED = {entry.name for entry in fields(TrialConfig) if entry.default is MISSI
 """What every config of a trial of memsweep's has."""
 
 
+Values = Mapping[str, Sequence[Any]]
+NO_VALUES: Values = MappingProxyType({})
+
+
 class App(Protocol):
     """What is asked of an app."""
 
@@ -45,11 +51,12 @@ class App(Protocol):
     def judge(self, request: Request) -> Verdict:
         """Return what `request` comes to."""
 
-    def require_meant(self, composed: DictConfig) -> None:
+    def require_meant(self, composed: DictConfig, values: Values = NO_VALUES) -> None:
         """Raise if a trial would refuse its config, whatever it chooses.
 
         Args:
             composed: A trial's whole config; changed: it becomes that of job 0.
+            values: Keys of it to what else they will be.
 
         Raises:
             ConfigError: All problems at once.
@@ -79,7 +86,7 @@ class PlainApp:
         text = json.dumps(request.rest, separators=(",", ":"))
         return Verdict(requested_hash=hashlib.sha256(text.encode()).hexdigest()[:16])
 
-    def require_meant(self, composed: DictConfig) -> None:
+    def require_meant(self, composed: DictConfig, values: Values = NO_VALUES) -> None:
         """Ask nothing: what such an app wants of its config, only the app knows."""
 
     def option_of(self, technique: str) -> str:
@@ -160,15 +167,15 @@ class TechniqueApp:
             _machine(
                 self._catalogue,
                 str(fact("trainer", "name", "trainer")),
-                Device(fact("launch", "device") or Device.AUTO),
+                _device(fact("launch", "device") or Device.AUTO),
                 simulates_devices=bool(fact("launch", "simulates_devices")),
             ),
             numbers={name: number for name, number in numbers.items() if number is not None},
             arguments={**(fact("trainer", "arguments") or {}), **given},
         )
 
-    def require_meant(self, composed: DictConfig) -> None:
-        """Make types of the config, as a trial does, if it is one of a trial of memsweep's."""
+    def require_meant(self, composed: DictConfig, values: Values = NO_VALUES) -> None:
+        """Make types of the config, as a trial does, and look at its data, if it is one of memsweep's."""
         keys = [str(key) for key in composed if key != "hydra"]
         if not set(keys) >= _NEEDED:
             return
@@ -182,7 +189,18 @@ class TechniqueApp:
                 else composed[key]
                 for key in keys
             }
-        trial_config(plain)
+        asked = trial_config(plain)
+        self._catalogue.require_trainer(asked.trainer.name)
+        require_data(asked.dataset, asked.trainer.data)
+        problems: dict[str, None] = {}
+        for key, others in values.items():
+            for other in others:
+                try:
+                    trial_config(_having(plain, key.split("."), other))
+                except ConfigError as error:
+                    problems.update(dict.fromkeys(str(error).splitlines()))
+        if problems:
+            raise ConfigError("\n".join(problems))
 
     def option_of(self, technique: str) -> str:
         """Return the composed option."""
@@ -200,6 +218,27 @@ class TechniqueApp:
             return None
         found = self._catalogue.option(technique, option)
         return {"all": found.settings, "by_trainer": found.settings_by_trainer, "defaults": found.defaults()}
+
+
+def _having(node: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """Return a config with another value at a path; as it is where there is no such path."""
+    name, *rest = path
+    inner = node.get(name)
+    if not rest and name in node:
+        return {**node, name: value}
+    return {**node, name: _having(inner, rest, value)} if rest and isinstance(inner, Mapping) else dict(node)
+
+
+def _device(asked: Any) -> Device:
+    """Return what a trial is to compute on.
+
+    Raises:
+        ConfigError: If there is no such kind of device.
+    """
+    try:
+        return Device(asked)
+    except ValueError as error:
+        raise ConfigError(f"launch.device must be one of {', '.join(Device)}, got {asked!r}") from error
 
 
 def app_of(config: DictConfig, loader: ConfigLoader) -> App:

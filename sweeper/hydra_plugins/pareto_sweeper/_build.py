@@ -107,9 +107,13 @@ def _missing_options(override: Override, entry: Fixed | Parameter, loader: Confi
     """Yield a sentence for each option that a config group is to have, and has not."""
     values = entry.values if isinstance(entry, Parameter) else (entry.value,)
     offered = options_of(loader, override.key_or_group)  # empty for a key that is no group
+    if offered and isinstance(entry, Parameter) and not entry.labels:
+        yield f"{entry.key} is a config group, and an interval no option; it has {', '.join(offered)}"
     for value in values:
-        if offered and isinstance(value, str) and "/" not in value and value not in offered:
-            yield f"{entry.key} has no option {value!r}{near(value, offered)}; it has {', '.join(offered)}"
+        is_name = value is not None and not isinstance(value, list) and "/" not in str(value)
+        if offered and is_name and str(value) not in offered:
+            close = near(str(value), offered)
+            yield f"{entry.key} has no option {value!r}{close}; it has {', '.join(offered)}"
 
 
 def _conditional(entry: Fixed | Parameter, by_key: Mapping[str, Fixed | Parameter], app: App) -> Entry:

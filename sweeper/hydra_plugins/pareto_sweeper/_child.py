@@ -19,6 +19,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 from omegaconf.basecontainer import BaseContainer
 
+from memsweep.config.masking import secrets_masked
 from memsweep.record.rivals import Rivals
 from memsweep.trial.process import learn_rivals, learn_set_ups
 
@@ -83,13 +84,14 @@ def run_in_process(
     task: TaskFunction = pickle.loads(task_function)
     # Of the context, `run_job` uses the callbacks; the job's config is composed already.
     context = HydraContext(config_loader=cast(ConfigLoader, None), callbacks=callbacks)
-    job_return = run_job(
-        task_function=task,
-        config=config,
-        job_dir_key="hydra.sweep.dir",
-        job_subdir_key="hydra.sweep.subdir",
-        hydra_context=context,
-    )
+    with secrets_masked():
+        job_return = run_job(
+            task_function=task,
+            config=config,
+            job_dir_key="hydra.sweep.dir",
+            job_subdir_key="hydra.sweep.subdir",
+            hydra_context=context,
+        )
     if job_return.status is JobStatus.FAILED:
         error: Any = job_return._return_value
         raise error

@@ -6,7 +6,7 @@ They need not be inside the space: what is typed in a file is run and recorded, 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from memsweep.complaint import complaint
 from memsweep.config.groups import require_groups
 from memsweep.errors import ConfigError
 from memsweep.search.ask import Asker
@@ -25,6 +27,8 @@ from memsweep.search.parameter import Fixed, Parameter
 from memsweep.search.space import GROUP, Cell, Space, technique_of
 from memsweep.technique.option import BASELINE
 
+from ._app import App
+from ._composition import compose
 from ._keys import key_of_entry
 from ._overrides import fixed
 
@@ -86,8 +90,8 @@ def read_trials(path: Path, space: Space, loader: ConfigLoader) -> list[tuple[Ce
                 raise ConfigError(
                     f"{path}, trial {number}: {override.input_line} is not one value of the app's"
                 )
-        require_groups(overrides, space.techniques)
         try:
+            require_groups(overrides, space.techniques)
             found.append(_placed(overrides, space))
         except ConfigError as error:
             raise ConfigError(f"{path}, trial {number}: {error}") from error
@@ -134,8 +138,36 @@ def _label(parameter: Parameter, override: Override) -> str:
     return label_text(override._value)
 
 
+def require_meant(
+    path: Path, trials: Sequence[tuple[Cell, Space]], app: App, config: DictConfig, loader: ConfigLoader
+) -> None:
+    """Raise if a trial that a file asks for could not be run by anybody: a key or an option is missing, say.
+
+    That a rule refuses one is no such fault: it is recorded like any other trial.
+
+    Args:
+        path: The file.
+        trials: What `read_trials` returned.
+        app: Knows what its config must hold.
+        config: Hydra's composed config.
+        loader: Composes.
+
+    Raises:
+        ConfigError: If so; the message names the trial.
+    """
+    for number, (cell, space) in enumerate(trials, start=1):
+        overrides = list(space.overrides(cell))
+        try:
+            app.require_meant(compose(loader, config, overrides))
+        except (ConfigError, HydraException, OmegaConfBaseException) as error:
+            raise ConfigError(f"{path}, trial {number}: {complaint(error, overrides)}") from error
+
+
 def _texts(path: Path) -> list[list[str]]:
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as text: {error}") from error
     if path.suffix not in (".yaml", ".yml", ".json"):
         return [words for line in text.splitlines() if (words := _words(line, path))]
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from memsweep.errors import ConfigError
+from memsweep.errors import ConfigError, StudyExists
 from memsweep.record.asked import Asked
 from memsweep.record.folder import TrialFolder, writing
 from memsweep.record.outcome import Crashed, Incompatible, Interrupted, Outcome
@@ -83,10 +83,12 @@ class Entries:
             reused_from: The trial whose outcome it has without being run; None when it is run.
 
         Raises:
+            StudyExists: If the folder holds how another trial has ended.
             StudyUnwritable: If the folder cannot be written.
         """
         asked = proposal.asked(self.number, self._elapsed_seconds(), reused_from)
         folder = TrialFolder(self._folder_of(asked.number, asked.overrides))
+        _require_free(folder, asked.number)
         with writing(folder.path):
             asked.write(folder)
         self.number += 1
@@ -118,8 +120,10 @@ class Entries:
             return
         folder = TrialFolder(ended.folder)
         if isinstance(ended.record.outcome, Incompatible) and asked.number == 0:
-            # Not one config has been composed: what is wrong is wrong with all of them.
+            # Not one config has been composed: what is wrong is wrong with all of them.  The same command,
+            # once that is mended, is to find no trial here.
             folder.asked.unlink(missing_ok=True)
+            folder.outcome.unlink(missing_ok=True)
             raise ConfigError("\n".join(ended.record.outcome.violations))
         self.n_refused += isinstance(ended.record.outcome, Incompatible)
         record = with_twin(ended.record, self._book)
@@ -163,3 +167,22 @@ class Entries:
             self._progress.note(said)
         n_front = len(self._book.front)
         self._progress.end(result, self._book.study, self._book.counts(), self._book.n_counted, n_front)
+
+
+def _require_free(folder: TrialFolder, number: int) -> None:
+    """Raise where a trial is to go into the folder of one that has ended, which would be lost.
+
+    Raises:
+        StudyExists: If so.
+    """
+    try:
+        ended = TrialRecord.read(folder)
+    except (OSError, ValueError):
+        return
+    if not isinstance(ended.outcome, Interrupted):
+        raise StudyExists(
+            f"trial {number} is to go into {folder.path}, which holds a trial that has ended; nothing is "
+            "written over it.  hydra.sweep.subdir must give each trial a folder of its own; where that is "
+            "so, the folder is none of this study: move it away, or begin another with "
+            "hydra.sweeper.study_name=<name>"
+        )

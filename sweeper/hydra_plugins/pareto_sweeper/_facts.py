@@ -22,7 +22,8 @@ from optuna.distributions import distribution_to_json
 from memsweep.record.study import Constraint, Study
 from memsweep.search.parameter import Condition, Fixed, Parameter
 from memsweep.search.space import GROUP, Conditional, Space
-from memsweep.secret import masked
+from memsweep.search.storage import file_of
+from memsweep.secret import masked, masked_override
 
 from ._app import App
 from ._folder import typed
@@ -79,7 +80,7 @@ def study_of(
     return Study(
         name=settings.study_name,
         created=datetime.now(UTC).isoformat(timespec="microseconds"),
-        command=shlex.join(["python", script(), *sys.argv[1:]]),
+        command=shlex.join(["python", script(), *map(masked_override, sys.argv[1:])]),
         objectives=settings.objectives,
         constraints=settings.constraints,
         parameters=parameters,
@@ -92,6 +93,7 @@ def study_of(
         distributions={p.name: distribution_to_json(p.distribution) for p in space.parameters},
         typed=typed(config),
         program=program,
+        has_storage=settings.storage is not None and file_of(settings.storage) == settings.folder.storage,
     )
 
 

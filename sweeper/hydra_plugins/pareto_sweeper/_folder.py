@@ -7,6 +7,7 @@ the settled folder is handed to it as an override, which also covers launchers o
 from __future__ import annotations
 
 import glob
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +42,9 @@ _FREE = (
 )
 """Words of a command that may be others when it goes on with what it began."""
 
+_LONGEST_NAME = 200
+"""Bytes: folders may have 255, and `-2` and the like are put behind a name."""
+
 Compose = Callable[[Sequence[str]], DictConfig]
 
 
@@ -66,6 +70,7 @@ def settle_folder(config: DictConfig) -> None:
         name = str(sweeper.study_name)
         check_name(name)
         folder = study_folder(config)
+        _require_path(folder)
         config.hydra.sweep.dir = str(folder)
         # hydra-core 1.4 refuses jobs whose hydra.sweeper is not the sweep's own: its name is pinned as well.
         for key, text in (("hydra.sweep.dir", str(folder)), ("hydra.sweeper.study_name", name)):
@@ -116,6 +121,8 @@ def _unended(config: DictConfig) -> tuple[str, Path] | None:
 def _name_anew(config: DictConfig) -> None:
     """Give the study a name that no other has yet, if its folder depends on that."""
     name = default_name(config)
+    config.hydra.sweeper.study_name = name
+    _require_path(study_folder(config))
     for number in range(1, 100):
         config.hydra.sweeper.study_name = name if number == 1 else f"{name}-{number}"
         if not study_folder(config).exists():
@@ -131,6 +138,9 @@ def trial_folder(config: DictConfig, number: int, overrides: Sequence[str], comp
         number: Of the job.
         overrides: The job's.
         compose: Composes a job's config; asked where the folder's name depends on more than the number.
+
+    Raises:
+        ConfigError: If that is not within the study's folder.
     """
     raw: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
     if set(_REFERENCE.findall(str(raw["subdir"]))) - _OF_NUMBER:
@@ -139,7 +149,14 @@ def trial_folder(config: DictConfig, number: int, overrides: Sequence[str], comp
     with read_write(config.hydra), open_dict(config.hydra):
         config.hydra.job.num, config.hydra.job.id = number, str(number)
         with known_to_hydra(config):
-            return Path(str(config.hydra.sweep.dir), str(config.hydra.sweep.subdir))
+            top, subdir = Path(str(config.hydra.sweep.dir)), str(config.hydra.sweep.subdir)
+    place, within = (Path(os.path.normpath(path)) for path in (top / subdir, top))
+    if place == within or not place.is_relative_to(within):
+        raise ConfigError(
+            f"hydra.sweep.subdir={subdir} puts trial {number} into {place}, and the trials of a study lie "
+            f"within its folder, {top}: leave hydra.sweep.subdir out, or name a folder there"
+        )
+    return Path(top, subdir)
 
 
 @contextmanager
@@ -166,14 +183,36 @@ def default_name(config: DictConfig) -> str:
     return "-".join([*[word for word in words if word], time.strftime("%Y%m%d-%H%M%S")])
 
 
+def _require_path(folder: Path) -> None:
+    """Raise unless a folder could be there.
+
+    Raises:
+        ConfigError: If its name is longer than names can be, say.
+    """
+    try:
+        folder.exists()
+    except OSError as error:
+        raise ConfigError(
+            f"the study's folder cannot be {str(folder)!r}: {error.strerror}; it comes from "
+            "hydra.sweep.dir and hydra.sweeper.study_name"
+        ) from error
+
+
 def check_name(name: str) -> None:
     """Raise unless `name` can name a folder, inside the folder it is meant for.
 
     Raises:
         ConfigError: With what is wrong.
     """
-    if not name or len(name) > 200 or name.startswith(".") or re.search(r"[/\\\x00-\x1f]", name):
+    is_long = len(name.encode("utf-8", "replace")) > _LONGEST_NAME
+    if (
+        not name.strip()
+        or is_long
+        or name.startswith(".")
+        or re.search(r"[/\\]", name)
+        or not name.isprintable()
+    ):
         raise ConfigError(
-            "hydra.sweeper.study_name must be 1 to 200 characters without slashes, backslashes and control "
-            f"characters, not beginning with a dot: it names a folder; got {name!r}"
+            f"hydra.sweeper.study_name must be 1 to {_LONGEST_NAME} bytes of characters that can be seen, "
+            f"without slashes and backslashes, not beginning with a dot: it names a folder; got {name!r}"
         )

@@ -12,8 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,55 +22,31 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, setup_globals
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig
 
-from memsweep.config.schema import trial_config
 from memsweep.errors import ConfigError, TrialError
 from memsweep.machine import Device, device
 from memsweep.record.folder import TrialFolder
 from memsweep.record.outcome import Phase
 from memsweep.record.rivals import Rivals
 from memsweep.technique.catalogue import Catalogue, conf_folder, read_catalogue
-from memsweep.technique.settings import merge
 from memsweep.trial.ending import error_of, record_interrupted, record_of
-from memsweep.trial.environment import threads_of_share, trial_environment
+from memsweep.trial.holding import Holding, Leases
 from memsweep.trial.isolate import ProcessEnd, ProcessPool, ProcessRequest, pickled
-from memsweep.trial.launch import begin_folder, preload_of
-from memsweep.trial.lease import Holding, Lease, Leases, leases
-from memsweep.trial.variables import hides_devices
+from memsweep.trial.launch import begin_folder
+from memsweep.trial.lease import leases
+from memsweep.trial.rooms import IN_ORDER, Room, Rooms
 
 from ._child import CONFIG_SOURCES, HydraState, hydra_state, run_in_process
 from ._composition import compose
+from ._job import Job, job_of
+from ._launcher_settings import require_launcher
 from ._returns import failed_process, not_begun
 
 log = logging.getLogger(__name__)
 
-# The keys of a config by which a trial of techniques is known from any other app's job.
-_TRIAL = frozenset({"technique", "trainer", "measure", "launch"})
-_HYDRA = ("hydra._internal.logging_config", f"{__package__}._child")
 OnPhase = Callable[[int, Phase], None]
 """Takes the number of a job and the phase that it is in."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One job, composed.
-
-    Attributes:
-        config: Everything, `hydra` included.
-        is_trial: It is a trial of techniques.
-        data: The config as plain data without `hydra`; empty unless it is a trial.
-        environment: Of its process, complete.
-        timeout_seconds: None means no limit.
-        preload: What its template imports.
-    """
-
-    config: DictConfig
-    is_trial: bool
-    data: Mapping[str, Any]
-    environment: Mapping[str, str]
-    timeout_seconds: float | None
-    preload: tuple[str, ...]
 
 
 class Jobs:
@@ -92,6 +67,7 @@ class Jobs:
         config: DictConfig,
     ) -> None:
         setup_globals()
+        require_launcher(settings)
         self._settings = settings
         self._context = hydra_context
         self._task_function = cloudpickle.dumps(task_function)
@@ -99,6 +75,7 @@ class Jobs:
         self._pool = ProcessPool(
             start_method=settings["start_method"], max_templates=settings["max_templates"]
         )
+        self._rooms = Rooms()
         self._catalogue: Catalogue | None = None
         self._states: dict[bool, HydraState] = {}
         self._lock = threading.RLock()
@@ -111,14 +88,12 @@ class Jobs:
             ConfigError: If there are not so many cores or devices.
         """
         n_slots = self._settings["slots"]
-        if n_slots < 1:
-            raise ConfigError(f"hydra.launcher.slots must be at least 1, got {n_slots}")
         if n_slots == 1:
             return
         job = self._tentative(overrides)
-        environment = dict(os.environ) if job is None else job.environment
-        asked = job.data["launch"]["device"] if job is not None and job.is_trial else None
-        on_devices = asked is None or device(Device(asked))[0] is Device.CUDA
+        environment = dict(os.environ) if job is None else _seen(job)
+        trial = None if job is None else job.trial
+        on_devices = trial is None or device(trial.launch.device)[0] is Device.CUDA
         shared = leases(n_slots, environment, on_devices=on_devices)
         log.info("%d trials side by side, each with %s to itself", n_slots, shared[0].text)
         self._leases = Leases(shared)
@@ -126,8 +101,14 @@ class Jobs:
     def prepare(self, overrides: Sequence[str] | None) -> None:
         """Start the template that a job with these overrides needs; what is wrong with them shows later."""
         job = self._tentative(overrides)
-        if job is not None:
-            self._pool.prepare(job.environment, job.preload)
+        if job is None:
+            return
+        try:
+            needs = job.needs(None if self._leases is None else self._leases.shared[0])
+        except ConfigError as problem:
+            log.debug("nothing is made ready for %s: %s", overrides, problem)
+        else:
+            self._pool.prepare(needs.environment, needs.preload)
 
     def run(
         self,
@@ -147,28 +128,45 @@ class Jobs:
             rivals: What it is cut short for being worse than; None runs it to its end.
 
         Returns:
-            What Hydra expects, and seconds: `compose`, each phase, `total` of its process.
+            What Hydra expects, and seconds: `compose`, each phase, `total` of its process, `waited` for a
+            part of the machine, `devices`, all of its processes together, each on a device of its own.
 
         Raises:
             KeyboardInterrupt: After Ctrl-C, with the job's process ended and its folder saying so.
         """
-        with nullcontext(Holding()) if self._leases is None else self._leases.taken() as holding:
-            return self._run(holding, overrides, number, on_phase, known, rivals)
+        began = time.monotonic()
+        try:
+            job = self._composed(overrides, number)
+            n_processes = job.n_processes
+        except Exception as error:
+            return not_begun(overrides, error), {}
+        composed = time.monotonic()
+        room_of = self._rooms.taken() if job.is_trial else nullcontext()
+        with self._part(n_processes) as holding, room_of as room:
+            had = time.monotonic()
+            returned, seconds = self._run(job, holding, room, overrides, number, on_phase, known, rivals)
+            devices = (time.monotonic() - had) * n_processes
+        return returned, {
+            **seconds,
+            "compose": composed - began,
+            "waited": had - composed,
+            "devices": devices,
+        }
 
     def _run(
         self,
+        job: Job,
         holding: Holding,
+        room: Room | None,
         overrides: list[str],
         number: int,
         on_phase: OnPhase | None,
         known: Mapping[str, int],
         rivals: Rivals | None,
     ) -> tuple[JobReturn, Mapping[str, float]]:
-        began = time.monotonic()
         try:
-            with self._lock:  # OmegaConf's resolvers know one config a process
-                job = self._compose(overrides, number, holding.lease)
-                composed = time.monotonic() - began
+            with self._lock:  # Hydra's state is the process's
+                needs = job.needs(holding.lease)
                 folder = TrialFolder(self._folder_of(job.config))
                 state = self._state(job.is_trial)
             # What places a repeat in its trial's folder is not the trial's.
@@ -187,10 +185,10 @@ class Jobs:
         )
         request = ProcessRequest(
             function=pickled(function),
-            environment=job.environment,
+            environment={**needs.environment, **({} if room is None else room.environment)},
             folder=folder.path,
-            timeout_seconds=job.timeout_seconds,
-            preload=job.preload,
+            timeout_seconds=needs.timeout_seconds,
+            preload=needs.preload,
             lease=holding.lease,
         )
         try:
@@ -201,13 +199,14 @@ class Jobs:
         except TrialError as error:  # start_method=fork where that is unsound
             end = ProcessEnd(error=error)
         holding.survivors = end.survivors
-        seconds = {"compose": composed, **end.seconds}
+        if room is None and isinstance(end.returned, JobReturn):
+            return end.returned, end.seconds
+        record = record_of(end, folder, needs.timeout_seconds)
+        if room is not None:
+            room.is_in_order = isinstance(record.outcome, IN_ORDER)
         if isinstance(end.returned, JobReturn):
-            if job.is_trial:
-                record_of(end, folder, job.timeout_seconds)
-            return end.returned, seconds
-        record = record_of(end, folder, job.timeout_seconds)
-        return failed_process(job.config, folder, error_of(record, end, folder)), seconds
+            return end.returned, end.seconds
+        return failed_process(job.config, folder, error_of(record, end, folder)), end.seconds
 
     def interrupt(self) -> None:
         """Have every `run`, in whatever thread, end its job and raise KeyboardInterrupt."""
@@ -216,10 +215,15 @@ class Jobs:
         self._pool.interrupt()
 
     def close(self) -> None:
-        """End the templates."""
+        """End the templates, and remove what trials have left in their rooms."""
         self._pool.close()
+        self._rooms.close()
 
-    def _tentative(self, overrides: Sequence[str] | None) -> _Job | None:
+    def _part(self, n_processes: int) -> AbstractContextManager[Holding]:
+        """Return what has a part of the machine for a job; all of it where there are no slots."""
+        return nullcontext(Holding()) if self._leases is None else self._leases.taken(n_processes)
+
+    def _tentative(self, overrides: Sequence[str] | None) -> Job | None:
         """Return a job that is not run; None where it cannot be composed, which its own run will say.
 
         Args:
@@ -230,44 +234,20 @@ class Jobs:
             parsed = parser.parse_overrides([str(one) for one in self._config.hydra.overrides.task])
             overrides = [str(one.input_line) for one in parsed if not one.is_sweep_override()]
         try:
-            return self._compose(list(overrides), 0, None if self._leases is None else self._leases.shared[0])
+            return self._composed(list(overrides), 0)
         except Exception as problem:
             log.debug("nothing is made ready for %s: %s", overrides, problem)
             return None
 
-    def _compose(self, overrides: list[str], number: int, lease: Lease | None) -> _Job:
-        config = compose(self._context.config_loader, self._config, overrides)
-        with open_dict(config):
-            config.hydra.job.id = str(number)
-            config.hydra.job.num = number
-        settings = self._settings
-        base = {
-            **(threads_of_share(lease) if lease is not None else {}),
-            **os.environ,
-            **_texts(config.hydra.job.env_set),
-            **_texts(settings["environment"] or {}),
-        }
-        timeout_seconds, asked = settings["timeout_seconds"], settings["preload"]
-        preload = (*(asked or ()), *_HYDRA)
-        if not config.keys() >= _TRIAL:
-            if lease is not None and not hides_devices(base):
-                base |= lease.environment
-            return _Job(config, False, {}, base, timeout_seconds, preload)
-        keys = [str(key) for key in config if key != "hydra"]
-        data: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, keys), resolve=True)
-        trial = trial_config(data)
+    def _composed(self, overrides: list[str], number: int) -> Job:
+        with self._lock:  # OmegaConf's resolvers know one config a process
+            config = compose(self._context.config_loader, self._config, overrides)
+            return job_of(config, number, self._settings, self._techniques)
+
+    def _techniques(self) -> Catalogue:
         if self._catalogue is None:
             self._catalogue = read_catalogue(conf_folder())
-        merged = merge(trial.technique, trial.trainer.name, self._catalogue)
-        environment = trial_environment(trial, merged, base, lease)
-        if lease is not None and not lease.devices and device(trial.launch.device)[0] is Device.CUDA:
-            raise ConfigError(
-                f"launch.device={trial.launch.device} needs a device for each of {lease.n_slots} slots, and "
-                "none was shared out: the study's first trial computes on none, or the driver shows none"
-            )
-        timeout_seconds = trial.launch.timeout_seconds if timeout_seconds is None else timeout_seconds
-        preload = (*((*preload_of(trial, merged), "memsweep.entry") if asked is None else asked), *_HYDRA)
-        return _Job(config, True, data, environment, timeout_seconds, preload)
+        return self._catalogue
 
     def _folder_of(self, config: DictConfig) -> Path:
         """Return the job's output folder, as `run_job` will find it in the job's process."""
@@ -286,6 +266,9 @@ class Jobs:
         return self._states[is_trial]
 
 
-def _texts(node: Any) -> dict[str, str]:
-    plain: Any = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
-    return {str(name): str(value) for name, value in dict(plain).items()}
+def _seen(job: Job) -> Mapping[str, str]:
+    """Return the environment of a job that has the whole machine; this one where the job cannot have any."""
+    try:
+        return job.environment(None, sees_all=True)
+    except ConfigError:
+        return dict(os.environ)

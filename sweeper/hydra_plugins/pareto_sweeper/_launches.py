@@ -33,7 +33,7 @@ from memsweep.record.rivals import Rivals
 from memsweep.record.study import Study
 from memsweep.study.book import Ended
 
-from ._returns import failed_job, folder_of, keep, record_of, returned_value
+from ._returns import failed_job, folder_of, keep, record_of, require_room, returned_value
 from ._slots import Slots
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Launches:
 
     Attributes:
         returns: What the launcher gave back, batch by batch, as Hydra's sweepers return it.
-        device_seconds: How long jobs have run, all together, each on one device.
+        device_seconds: How long devices were computed on, all together: each process of a job has one.
     """
 
     def __init__(
@@ -184,10 +184,10 @@ class Launches:
             returned, spent = self._returned(jobs, known)
         except (Exception, SystemExit) as error:
             returned = [failed_job(job.overrides, error) for job in jobs]
-        seconds = (time.monotonic() - began) / len(jobs)
+        seconds = (time.monotonic() - began - spent.get("waited", 0.0)) / len(jobs)
         compose = {name: value for name, value in spent.items() if name == "compose"}
         with self._lock:
-            self.device_seconds += seconds * len(jobs)
+            self.device_seconds += spent.get("devices", seconds * len(jobs))
             if sum(map(len, self.returns)) < KEPT_RETURNS:
                 self.returns.append(returned)
         missing = [
@@ -216,13 +216,13 @@ class Launches:
 
     def _ended(self, job: Job, answer: JobReturn, study: Study, seconds: Mapping[str, float]) -> Ended:
         folder = TrialFolder(folder_of(answer, job.folder))
-        if (
-            job.asked is not None and folder.path.absolute() != job.folder.absolute()
-        ):  # the launcher knew better
+        is_elsewhere = folder.path.absolute() != job.folder.absolute()  # the launcher knew better
+        if job.asked is not None and (is_elsewhere or not folder.asked.exists()):  # the job has removed it
             with writing(folder.path):
                 job.asked.write(folder)
         record = record_of(answer, folder, study, are_named=self._are_named)
         record = replace(record, seconds={**record.seconds, **seconds})
+        require_room(answer, record.outcome, folder.path)
         if not isinstance(record.outcome, Incompatible):  # which may mean that there is to be no study
             keep(record, folder)
         record = replace(record, outcome=judged(record.outcome, study))
@@ -250,7 +250,7 @@ class Launches:
         return ended
 
 
-def require_one_way(launcher: Launcher, n_jobs: int) -> None:
+def require_one_way(launcher: Launcher | None, n_jobs: int) -> None:
     """Raise if trials are to be handed over as batches to a launcher that takes them one by one.
 
     Raises:

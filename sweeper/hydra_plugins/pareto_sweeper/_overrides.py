@@ -76,8 +76,13 @@ def searched(override: Override, seed: int) -> Parameter:
 def _elements(override: Override) -> list[Any]:
     sweep = override._value
     if isinstance(sweep, RangeSweep):
-        numbers = iter(sweep.range())
-        elements = [number for _, number in zip(range(_LONGEST_RANGE + 1), numbers, strict=False)]
+        try:
+            numbers = iter(sweep.range())
+            elements = [number for _, number in zip(range(_LONGEST_RANGE + 1), numbers, strict=False)]
+        except (ArithmeticError, ValueError) as error:  # a step of 0, an end that is no number
+            raise ConfigError(
+                f"{override.input_line}: a range needs finite numbers, and a step other than 0"
+            ) from error
         if len(elements) > _LONGEST_RANGE:
             raise ConfigError(
                 f"{override.input_line} names more than {_LONGEST_RANGE:,} values; "
@@ -115,8 +120,11 @@ def _interval(text: str, sweep: IntervalSweep) -> BaseDistribution:
     assert start is not None
     assert end is not None
     is_integer = isinstance(start, int) and isinstance(end, int)
-    if start >= end or (("log" in sweep.tags) and start <= 0):
-        raise ConfigError(f"{text}: an interval needs start < end, and start > 0 where it is logarithmic")
+    is_finite = math.isfinite(start) and math.isfinite(end)
+    if not is_finite or start >= end or (("log" in sweep.tags) and start <= 0):
+        raise ConfigError(
+            f"{text}: an interval needs finite start < end, and start > 0 where it is logarithmic"
+        )
     if is_integer:
         return IntDistribution(int(start), int(end) - 1, log="log" in sweep.tags)
     return FloatDistribution(start, math.nextafter(end, start), log="log" in sweep.tags)

@@ -81,6 +81,7 @@ def start_of(settings: SweepSettings, study: Study) -> Start:
             )
         extra = settings.extra_trials
         before = _study_before(folder, notices)
+        notices += check_results(folder, past)
         if before is not None:  # which the copy for Optuna may have already
             study = replace(study, created=before.created)
         return Start(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,10 @@ from memsweep.record.study import Study
 from memsweep.record.trial import RETURNED, TrialRecord
 
 _REASON_LENGTH = 500
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_ROOM_BYTES = 16 << 10
+"""Free on a disk, below which it is full: a trial's record takes as much."""
 
 
 def folder_of(job: JobReturn, default: Path) -> Path:
@@ -117,6 +122,31 @@ def keep(record: TrialRecord, folder: TrialFolder) -> None:
         record.write(folder)
 
 
+def require_room(job: JobReturn, outcome: Outcome, folder: Path) -> None:
+    """Raise where a job has crashed because the disk is full, as every other would until there is room.
+
+    Its folder says no more that it has ended, so that it is run again.
+
+    Args:
+        job: What the launcher gave back.
+        outcome: How it ended.
+        folder: Its folder.
+
+    Raises:
+        StudyUnwritable: If so.
+    """
+    error = job._return_value
+    number = (
+        error.errno if isinstance(error, OSError) and str(error.filename).startswith(str(folder)) else None
+    )
+    if not isinstance(outcome, Crashed) or not (number in _NO_ROOM or _is_full(folder)):
+        return
+    number = number if number in _NO_ROOM else errno.ENOSPC
+    with writing(folder):
+        TrialFolder(folder).outcome.unlink(missing_ok=True)
+        raise OSError(number, os.strerror(number), str(folder))
+
+
 def interrupted_record(folder: Path, study: Study) -> TrialRecord:
     """Return how a job ended that was with the launcher when Ctrl-C came: it may have just finished."""
     record = TrialRecord(outcome=Interrupted(reason="Ctrl-C, or the controller was told to end"))
@@ -195,6 +225,16 @@ def _outcome_of(job: JobReturn, study: Study, *, are_named: bool) -> Outcome:
         count = len(study.objectives)
         return _crashed(f"the app must return {count} number(s), for {wanted}, got {_short(value)}")
     return Measured(measures=dict(zip(study.objectives, found, strict=True)))
+
+
+def _is_full(folder: Path) -> bool:
+    """Tell whether next to nothing can be written in a folder."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    n_free = found.f_bfree if os.geteuid() == 0 else found.f_bavail
+    return n_free * found.f_frsize < _ROOM_BYTES or (found.f_files > 0 and found.f_ffree == 0)
 
 
 def _storable(value: Any) -> Any:

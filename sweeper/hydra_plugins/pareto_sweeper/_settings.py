@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
+from memsweep.config.schema import LARGEST_SEED
 from memsweep.errors import ConfigError
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import Constraint, Direction
+from memsweep.search.storage import problem_of
+from memsweep.secret import masked_text
 from memsweep.study.stop import HOUR_SECONDS, StopRules
 from memsweep.units import read_seconds
 
@@ -118,12 +121,16 @@ def read_settings(
             problems.append(f"hydra.sweeper.{key} must be one of {', '.join(allowed)}, got {data[key]!r}")
     if data["extra_trials"] < 0:
         problems.append(f"hydra.sweeper.extra_trials must be at least 0, got {data['extra_trials']}")
+    own = data["sampler"].get("seed") if isinstance(data["sampler"], dict) else None
+    for key, seed in (("seed", data["seed"]), ("sampler.seed", own)):
+        if seed is not None and not (_is_whole(seed) and 0 <= seed <= LARGEST_SEED):
+            problems.append(f"hydra.sweeper.{key} must be from 0 to {LARGEST_SEED}, got {seed!r}")
     if not 0 <= data["ladder_share"] <= 1:
         problems.append(f"hydra.sweeper.ladder_share must be from 0 to 1, got {data['ladder_share']}")
     objectives = _objectives(data["objectives"], data["direction"], problems)
     constraints = _constraints(data["constraints"], problems)
     enqueue = None if data["enqueue"] is None else Path(data["enqueue"])
-    if enqueue is not None and not enqueue.is_file():
+    if enqueue is not None and not _is_there(enqueue, Path.is_file):
         problems.append(f"hydra.sweeper.enqueue: there is no file {enqueue}")
     sampler = data["sampler"] if isinstance(data["sampler"], dict) else {"name": data["sampler"]}
     storage = _storage(data["storage"], folder, problems)
@@ -187,7 +194,15 @@ def _study_folder(asked: Any, folder: StudyFolder) -> Path | None:
         return None
     path = Path(str(asked))
     beside = folder.path.parent / path
-    return beside if not path.is_dir() and beside.is_dir() else path
+    return beside if not _is_there(path, Path.is_dir) and _is_there(beside, Path.is_dir) else path
+
+
+def _is_there(path: Path, test: Callable[[Path], bool]) -> bool:
+    """Tell whether a file or folder is there; a name that is longer than names can be is not."""
+    try:
+        return test(path)
+    except OSError:
+        return False
 
 
 def _count(key: str, least: int, data: Mapping[str, Any], app: Mapping[str, Any], problems: list[str]) -> int:
@@ -215,8 +230,14 @@ def _plain(value: Any) -> Any:
 
 def _objectives(named: Mapping[str, Any], direction: Any, problems: list[str]) -> dict[str, Direction]:
     """Return name to direction; names are made up where only `direction` is given."""
-    if not named:
-        directions = direction if isinstance(direction, list) else [direction]
+    directions = direction if isinstance(direction, list) else [direction]
+    if named:  # and what is typed in vain is held to what it may be all the same
+        problems += [
+            f"hydra.sweeper.direction must be minimize or maximize, got {one!r}"
+            for one in directions
+            if str(getattr(one, "name", one)).lower() not in set(Direction)
+        ]
+    else:
         names = ["value"] if len(directions) == 1 else [f"value_{index}" for index in range(len(directions))]
         named = dict(zip(names, directions, strict=True))
     found = {}
@@ -265,6 +286,12 @@ def _storage(asked: Any, folder: StudyFolder, problems: list[str]) -> str | None
     if asked == "auto":
         return f"{_SQLITE}{folder.storage}"
     if isinstance(asked, str) and "://" in asked:
+        problem = problem_of(asked)
+        if problem is not None:
+            shown = masked_text(asked)
+            problems.append(
+                f"hydra.sweeper.storage={shown} {problem}; sqlite:///study.db is one that can be used"
+            )
         return asked
     problems.append(
         f"hydra.sweeper.storage must be auto, null or a URL such as sqlite:///study.db, got {asked!r}"

@@ -207,7 +207,8 @@ class StudyRun:
 
     def _spent(self, n_ahead: int) -> Spent:
         """Return what the study has taken, with so many runs to come for what has been measured."""
-        each = seconds_a_run(self.book.results) or 0.0
+        known = seconds_a_run(self.book.results) if self._settings.stop.limit_time else None
+        each = known or 0.0
         return Spent(
             wall_seconds=time.monotonic() - self._began,
             device_seconds=self.launches.device_seconds + len(self._underway) * each,

@@ -8,9 +8,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import logging
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +26,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from memsweep.complaint import complaint
-from memsweep.errors import MemsweepError, StudyUnwritable
-from memsweep.record.folder import StudyFolder, writing
+from memsweep.config.masking import masked_yaml, secrets_masked
+from memsweep.errors import ConfigError, MemsweepError, StudyUnwritable
+from memsweep.record.folder import StudyFolder, write_text, writing
+from memsweep.record.links import require_closed
 from memsweep.search.ask import Asker
 from memsweep.search.mirror import Mirror
 from memsweep.search.space import Cell
+from memsweep.secret import masked_text
 from memsweep.study.book import Book
 from memsweep.study.files import StudyFiles
 from memsweep.study.ladder import Ladder, alone
@@ -40,9 +46,10 @@ from memsweep.units import measure_text
 from ._app import app_of
 from ._build import Asked, build_space
 from ._dry_run import describe
-from ._enqueue import first_cell, read_trials
+from ._enqueue import first_cell, read_trials, require_meant
 from ._facts import repeating, study_of
 from ._folder import trial_folder
+from ._groups import values_of_keys
 from ._interrupts import Interrupts
 from ._launches import require_one_way
 from ._opening import opening
@@ -51,6 +58,9 @@ from ._resume import Start, start_of
 from ._settings import SweepSettings, read_settings
 from ._study import StudyRun
 from ._typed import in_use
+
+_SHOWN = 12
+"""Refusals that are told."""
 
 
 def sweep(
@@ -66,7 +76,7 @@ def sweep(
         raw: The fields of `hydra.sweeper`.
         config: Hydra's composed config; its study is settled (`_folder.py`).
         hydra_context: Knows the config groups.
-        launcher: Runs the trials; None for a dry run.
+        launcher: Runs the trials; may be None for a dry run.
         arguments: The command line's overrides, without those of `hydra.`.
 
     Returns:
@@ -76,14 +86,15 @@ def sweep(
         SystemExit: With the exit code, unless that is 0.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # what it would say, the study says
+    logging.raiseExceptions = False  # a line that nobody reads any more is no reason for a traceback
     try:
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, secrets_masked():  # some launchers run their jobs in this process
             return _sweep(raw, config, hydra_context, launcher, arguments, interrupts)
     except StudyUnwritable as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     except (MemsweepError, HydraException, OmegaConfBaseException) as error:
-        print(complaint(error), file=sys.stderr)
+        print(masked_text(complaint(error)), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -101,6 +112,8 @@ def _sweep(
     loader = hydra_context.config_loader
     folder = StudyFolder(Path(config.hydra.sweep.dir))
     settings = read_settings(raw, folder, str(config.hydra.sweeper.study_name), _measure(config))
+    for place in (folder, *(() if settings.warm_start is None else (StudyFolder(settings.warm_start),))):
+        require_closed(place)
     app = app_of(config, loader)
     counts = in_use(settings.params, settings.when, settings.exclude, arguments, config)
     asked = Asked(
@@ -118,13 +131,25 @@ def _sweep(
     study = replace(study, n_cells=None if listed is None else len(listed))
     baseline = first_cell(asker)
     # What is wrong with the app's own keys is wrong with every trial: found here, before anything starts.
-    app.require_meant(loader.load_sweep_config(config, list(space.overrides(baseline))))
+    composed = loader.load_sweep_config(config, list(space.overrides(baseline)))
+    app.require_meant(composed, values_of_keys(loader, space))
+    Publisher.require(_tracking(config))
     warm_start = None if settings.warm_start is None else WarmStart(settings.warm_start, asker, study)
-    if launcher is None:
+    enqueued = [] if settings.enqueue is None else read_trials(settings.enqueue, space, loader)
+    if settings.enqueue is not None:
+        require_meant(settings.enqueue, enqueued, app, config, loader)
+    require_one_way(launcher, settings.n_jobs)
+    if settings.dry_run:
+        check = getattr(launcher, "check", None)
+        if check is not None:
+            check(space.overrides(baseline))
         print(describe(settings, space, asker, study))
         return []
-    enqueued = [] if settings.enqueue is None else read_trials(settings.enqueue, space, loader)
-    require_one_way(launcher, settings.n_jobs)
+    assert launcher is not None
+    if listed is not None and not listed and not enqueued:
+        refusals = [f"  {text}" for text, _ in asker.legal.refusals().most_common(_SHOWN)]
+        raise ConfigError("\n".join(["no combination that is asked for can run:", *refusals]))
+    trial_folder(copy.deepcopy(config), 0, list(space.overrides(baseline)), lambda _: composed)
     is_there = folder.path.is_dir()
     with StudyLock(folder):
         try:
@@ -142,9 +167,23 @@ def _sweep(
             raise
         book = Book(start.study, program)
         proposals = Proposals(asker, book, first, _ladder(settings, asker, book, baseline), warm_start)
-        return _run(
-            settings, start, config, hydra_context, launcher, asker, book, proposals, counts.note, interrupts
-        )
+        try:
+            return _run(
+                settings,
+                start,
+                config,
+                hydra_context,
+                launcher,
+                asker,
+                book,
+                proposals,
+                counts.note,
+                interrupts,
+            )
+        except ConfigError:  # a storage that has another study of that name, a first trial that is refused
+            if not start.past.trials and start.before is None:
+                _leave_nothing(folder, is_there)
+            raise
 
 
 def _run(
@@ -162,7 +201,7 @@ def _run(
     folder = settings.folder
     progress = Progress(settings.progress, settings.n_trials)
     with writing(folder.path):
-        OmegaConf.save(config, folder.path / "multirun.yaml")
+        write_text(folder.path / "multirun.yaml", masked_yaml(config))
         book.study.write(folder)
     mirror = Mirror(
         settings.storage,
@@ -170,8 +209,7 @@ def _run(
         own=folder.path,
         notice=progress.note,
     )
-    tracking = OmegaConf.select(config, "tracking")
-    publisher = Publisher(folder, dict(tracking) if OmegaConf.is_dict(tracking) else {})
+    publisher = Publisher(folder, _tracking(config))
     for line in (*opening(settings, asker, book.study, note), *start.texts):
         progress.note(line)
     if hasattr(launcher, "on_phase"):
@@ -222,10 +260,19 @@ def _ladder(settings: SweepSettings, asker: Asker, book: Book, baseline: Cell) -
 
 
 def _leave_nothing(folder: StudyFolder, was_there: bool) -> None:
-    """Remove the folder of a study that did not come about."""
-    if not was_there:
-        folder.lock.unlink(missing_ok=True)
+    """Remove the folder of a study that did not come about, unless something else is in it too."""
+    if was_there:
+        return
+    for path in (folder.lock, folder.study, folder.storage, folder.path / "multirun.yaml"):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # a first trial's folder, with what it said
         folder.path.rmdir()
+
+
+def _tracking(config: DictConfig) -> dict[str, Any]:
+    """Return what the app says of Weights & Biases; nothing where it says nothing."""
+    tracking = OmegaConf.select(config, "tracking")
+    return dict(tracking) if OmegaConf.is_dict(tracking) else {}
 
 
 def _measure(config: DictConfig) -> dict[str, Any]:

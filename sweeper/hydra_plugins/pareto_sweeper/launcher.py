@@ -57,6 +57,18 @@ class IsolatedLauncher(Launcher):
         """
         self._get_jobs(overrides).prepare(overrides)
 
+    def check(self, overrides: Sequence[str]) -> None:
+        """Say what is wrong with the slots for jobs like this one, without starting anything.
+
+        Args:
+            overrides: The first job's.
+
+        Raises:
+            ConfigError: If there are more slots than cores, or than devices.
+        """
+        self._get_jobs(overrides)
+        self.close()
+
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run the jobs, one after another or, with several slots, side by side."""
         from ._slots import in_slots

@@ -24,6 +24,7 @@ class ParetoSweeper(Sweeper):
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Settle where the study goes, and make the launcher."""
+        from memsweep.complaint import complaint
         from memsweep.errors import ConfigError
 
         from ._folder import settle_folder
@@ -32,12 +33,15 @@ class ParetoSweeper(Sweeper):
         try:
             settle_folder(config)
         except ConfigError as error:
-            print(error, file=sys.stderr)
+            print(complaint(error), file=sys.stderr)
             sys.exit(2)
-        if not self.settings.get("dry_run"):
+        try:
             self.launcher = Plugins.instance().instantiate_launcher(
                 hydra_context=hydra_context, task_function=task_function, config=config
             )
+        except (ImportError, RuntimeError) as error:  # what Hydra raises of a class that is no launcher
+            print(f"hydra.launcher: {complaint(error)}; type hydra/launcher=isolated", file=sys.stderr)
+            sys.exit(2)
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run the study; see `_sweep.py` for how it ends."""

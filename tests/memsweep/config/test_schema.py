@@ -82,6 +82,13 @@ def test_every_problem_is_said_at_once() -> None:
         ({"budget__memory_bytes": 0}, "budget.memory_bytes must be at least 1"),
         ({"launch__threads": -1}, "launch.threads must be at least 0"),
         ({"launch__timeout_seconds": 0}, "launch.timeout_seconds must be positive"),
+        ({"launch__timeout_seconds": float("nan")}, "launch.timeout_seconds must be positive and finite"),
+        ({"launch__stall_seconds": float("inf")}, "launch.stall_seconds must be positive and finite"),
+        ({"launch__environment": {"A=B": "x"}}, "launch.environment has the variable 'A=B'"),
+        ({"measure__max_seconds": float("nan")}, "measure.max_seconds must be positive and finite"),
+        ({"trainer__completion_tokens": 0}, "trainer.completion_tokens must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be from 0 to 4294967295, got -1"),
+        ({"seed": 2**32}, "seed must be from 0 to 4294967295"),
         ({"technique": {"adapter": {"r": 4}}}, "technique.adapter.option must be str, got None"),
         (
             {"technique": {"adapter": "lora", "packing": None}},

@@ -80,3 +80,16 @@ def test_a_commit_without_a_configuration_says_so(checkout: Path) -> None:
 @pytest.mark.parametrize("ref", ["nothing", "--help", "HEAD:conf", ""])
 def test_what_is_no_commit_is_none(ref: str, checkout: Path) -> None:
     assert Project(checkout).commit(ref) is None
+
+
+def test_a_link_out_of_the_project_is_not_read_as_a_config(checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text("password: canary\n")
+    (checkout / "conf" / "experiment" / "small.yaml").unlink()
+    (checkout / "conf" / "experiment" / "small.yaml").symlink_to(tmp_path / "secret.yaml")
+    git(checkout, "commit", "-q", "-a", "-m", "a link")
+    project = Project(checkout)
+
+    with pytest.raises(ConfigError, match=r"small\.yaml is a link to .*secret\.yaml"):
+        project.files(None)
+    project.export(str(project.commit("HEAD")), tmp_path / "exported")
+    assert not (tmp_path / "exported" / "conf" / "experiment" / "small.yaml").exists()

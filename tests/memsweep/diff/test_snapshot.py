@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from diff_cases import git
 
+import memsweep
 from memsweep.diff import compose
 from memsweep.diff.repository import Project
 from memsweep.diff.snapshot import Composing, Job, composing, snapshot
@@ -118,3 +119,54 @@ def test_leaving_ends_a_process_that_would_go_on(checkout: Path, scripts: Path) 
     side.close()
 
     assert process.returncode == -9
+
+
+@pytest.fixture
+def watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A script in the place of the one that composes, which writes down what its process has."""
+    seen, script = tmp_path / "seen.json", tmp_path / "watching.py"
+    script.write_text(
+        "import json, os, pathlib, sys\n"
+        "json.load(sys.stdin)\n"
+        f"pathlib.Path({str(seen)!r}).write_text(json.dumps(dict(os.environ)))\n"
+        f"print({json.dumps(ANSWER)!r})\n"
+    )
+    monkeypatch.setattr(compose, "__file__", str(script))
+    return seen
+
+
+@pytest.mark.parametrize("resolve", [False, True])
+def test_the_environments_secrets_are_not_where_a_sides_code_runs(
+    resolve: bool, checkout: Path, watching: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_canary")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
+    monkeypatch.setenv("N_THREADS", "2")
+
+    asked(checkout, use_cache=False, resolve=resolve)
+
+    text = watching.read_text()
+    assert "canary" not in text
+    assert json.loads(text)["N_THREADS"] == "2"
+
+
+def test_a_sides_code_runs_unless_nobody_wants_that(checkout: Path, watching: Path) -> None:
+    (checkout / "src" / "memsweep").mkdir(parents=True)
+    (checkout / "src" / "memsweep" / "__init__.py").write_text("raise SystemExit(3)\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "code")
+    places = {}
+    for runs_code in (True, False):
+        asked(checkout, git(checkout, "rev-parse", "HEAD"), use_cache=False, runs_code=runs_code)
+        places[runs_code] = json.loads(watching.read_text())["PYTHONPATH"].split(":")[0]
+
+    assert "memsweep-diff-" in places[True]
+    assert Path(places[False]) == Path(memsweep.__file__).parents[1]
+
+
+def test_without_a_sides_code_no_answer_is_kept(checkout: Path, scripts: Path) -> None:
+    asked(checkout, runs_code=False)
+    asked(checkout, runs_code=False)
+    asked(checkout)
+
+    assert len(runs(scripts)) == 3

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from memsweep.measure.gathers import GatherCount, gather_count
+from memsweep.measure.gathers import GatherCount, gather_count, is_whole
 
 
 class Gathered:
@@ -47,3 +47,13 @@ def test_only_weights_that_are_held_in_parts_can_be_gathered(monkeypatch: pytest
     found = gather_count(trainer)
     assert found is not None
     found.close()
+
+
+def test_a_model_is_whole_while_none_of_its_weights_is_in_parts() -> None:
+    model = torch.nn.Linear(2, 2)
+    assert is_whole(model)
+
+    model.weight.ds_tensor = torch.zeros(2)  # type: ignore[assignment]
+    assert is_whole(model)  # gathered, or too small to be shared out
+    model.weight.data = torch.empty(0)
+    assert not is_whole(model)

@@ -69,3 +69,19 @@ def test_an_argument_that_it_does_not_take_lists_those_it_takes() -> None:
 def test_an_argument_that_is_code_is_not_taken() -> None:
     with pytest.raises(ConfigError, match="does not take gamma"):
         make_sampler({"name": "tpe", "gamma": "os.system"}, 0, NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"name": "tpe", "n_startup_trials": "few"}, "n_startup_trials must be int, got 'few'"),
+        ({"name": "tpe", "n_startup_trials": True}, "n_startup_trials must be int, got True"),
+        ({"name": "structured", "cost_weight": float("nan")}, "cost_weight must be 0 or more, got nan"),
+        ({"name": "structured", "n_startup_trials": -1}, "n_startup_trials must be 0 or more, got -1"),
+    ],
+)
+def test_what_a_sampler_would_stumble_over_in_the_midst_of_a_study_is_refused(
+    asked: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_sampler(asked, 0, NOTHING)

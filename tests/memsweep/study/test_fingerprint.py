@@ -110,3 +110,12 @@ def test_all_differences_are_told_at_once() -> None:
     now = changed(config={"z": 2}, versions={"torch": "3"}, data={"dataset.path": "9"})
 
     assert len(differences(now, BEFORE)) == 3
+
+
+@pytest.mark.parametrize(
+    "space", [["x"], {"x": 1}, {"x": {"values": 3}}, {"x": {"values": ["1"], "when": [2]}}]
+)
+def test_one_that_cannot_be_read_is_another(space: Any) -> None:
+    (sentence,) = differences(BEFORE, {**BEFORE, "space": space})
+
+    assert "cannot be read in study.json" in sentence

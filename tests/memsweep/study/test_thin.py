@@ -41,7 +41,7 @@ def names(path: Path) -> list[str]:
 
 
 def test_what_a_trial_was_and_how_it_ended_stays(folder: StudyFolder) -> None:
-    found = thin(folder, keep=())
+    found = thin(folder, keep=tuple)
 
     assert [one.number for one in found] == [0, 1]
     assert names(folder.trial(0).path) == RECORD
@@ -51,7 +51,7 @@ def test_what_a_trial_was_and_how_it_ended_stays(folder: StudyFolder) -> None:
 
 
 def test_trials_that_are_kept_or_have_not_finished_stay_whole(folder: StudyFolder) -> None:
-    found = thin(folder, keep={1})
+    found = thin(folder, keep=lambda: {1})
 
     assert [one.number for one in found] == [0]
     assert "checkpoint" in names(folder.trial(1).path)
@@ -59,10 +59,10 @@ def test_trials_that_are_kept_or_have_not_finished_stay_whole(folder: StudyFolde
 
 
 def test_a_dry_run_removes_nothing_and_says_the_same(folder: StudyFolder) -> None:
-    said = thin(folder, keep=(), is_dry=True)
+    said = thin(folder, keep=tuple, is_dry=True)
 
     assert "checkpoint" in names(folder.trial(0).path)
-    assert thin(folder, keep=()) == said
+    assert thin(folder, keep=tuple) == said
 
 
 def test_links_are_removed_and_not_followed(folder: StudyFolder, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_links_are_removed_and_not_followed(folder: StudyFolder, tmp_path: Path)
     outside.mkdir()
     (outside / "file").write_text("mine")
     (folder.trial(0).path / "link").symlink_to(outside)
-    thin(folder, keep=())
+    thin(folder, keep=tuple)
 
     assert not (folder.trial(0).path / "link").is_symlink()
     assert (outside / "file").read_text() == "mine"

@@ -112,6 +112,17 @@ def test_more_processes_than_devices_are_refused_with_how_many_there_are() -> No
     assert trial_environment(trial, TWO, {"CUDA_VISIBLE_DEVICES": "0,1"})["CUDA_VISIBLE_DEVICES"] == "0,1"
 
 
+def test_a_trial_sees_one_device_for_each_of_its_processes() -> None:
+    trial, four = config(device=Device.CUDA), {"CUDA_VISIBLE_DEVICES": "3,1,GPU-a,0"}
+
+    def seen(settings: Settings, **facts: bool) -> str:
+        return trial_environment(trial, settings, four, **facts)["CUDA_VISIBLE_DEVICES"]
+
+    assert seen(Settings()) == "3"
+    assert seen(TWO) == "3,1"
+    assert seen(Settings(), sees_all=True) == "3,1,GPU-a,0"
+
+
 def test_a_part_of_the_devices_holds_whoever_names_them_and_shows_none_to_a_trial_on_the_cpu() -> None:
     lease = Lease(n_slots=2, cores=(0,), devices=("1",))
     named = config(environment={"CUDA_VISIBLE_DEVICES": "0,1"})

@@ -59,12 +59,14 @@ def test_ranks_meet_and_each_writes_to_logs_of_its_own(
         return TrialRecord(outcome=Measured(measures={"sum": sum(found), "size": team().size}))
 
     ranks = Group(3, TrialFolder(tmp_path), 30.0)
-    ranks.run(live)
+    n_started = []
+    ranks.run(live, lambda: n_started.append(len(ranks.ranks)))
 
     records = [rank.record for rank in ranks.ranks]
     assert [record and record.outcome for record in records] == [
         Measured(measures={"sum": 30, "size": 3})
     ] * 3
     assert [rank.status for rank in ranks.ranks] == [0, 0, 0]
+    assert n_started == [3]
     assert (tmp_path / "ranks" / "2" / "stdout.log").read_text() == "this is 2"
     assert team().size == 1

@@ -474,6 +474,14 @@ def start_parent(folder: Path) -> subprocess.Popen[str]:
     )
 
 
+def leak(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a module that leaves 50 MiB in the process that has imported it whenever that forks."""
+    (folder / "leaky.py").write_text(
+        "import os\nheld = []\nos.register_at_fork(after_in_parent=lambda: held.append(b'x' * (50 << 20)))\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+
+
 class TestTemplates:
     def test_a_template_killed_under_a_trial_is_reported_and_replaced(self, run: Run, tmp_path: Path) -> None:
         def work() -> None:
@@ -513,6 +521,13 @@ class TestTemplates:
         assert not is_running(wait_for_pid(tmp_path / "pid"))
         assert run(lambda: "next").returned == "next"
 
+    def test_a_template_that_somebody_stops_is_not_waited_for(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(watch, "_LOOK_SECONDS", 0.2)
+
+        assert run(lambda: os.kill(os.getppid(), signal.SIGSTOP), timeout_seconds=20.0).has_returned
+
     def test_the_least_recently_used_is_closed(self, run: Run) -> None:
         with ProcessPool(max_templates=2) as own:
             pids = {
@@ -524,6 +539,40 @@ class TestTemplates:
             assert again == pids["b"]
             assert [is_running(pid) for pid in pids.values()] == [False, True, True]
         assert not any(is_running(pid) for pid in pids.values())
+
+    def test_a_template_that_grows_is_renewed(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        leak(tmp_path, monkeypatch)
+        with ProcessPool() as own:
+            pids = [run(os.getppid, pool=own, preload=("leaky",)).returned for _ in range(5)]
+
+            assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [2, 2, 1]
+            assert [is_running(pid) for pid in dict.fromkeys(pids)] == [False, False, True]
+
+    def test_a_template_that_grows_under_a_trial_is_renewed_when_that_has_ended(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        leak(tmp_path, monkeypatch)
+        go = tmp_path / "go"
+
+        def long() -> int:
+            (tmp_path / "pid").write_text(str(os.getppid()))
+            while not go.exists():
+                time.sleep(0.01)
+            return os.getppid()
+
+        with ProcessPool() as own:
+            ends: list[ProcessEnd] = []
+            thread = threading.Thread(target=lambda: ends.append(run(long, pool=own, preload=("leaky",))))
+            thread.start()
+            first = wait_for_pid(tmp_path / "pid")
+            others = [run(os.getppid, pool=own, preload=("leaky",)).returned for _ in range(3)]
+            go.touch()
+            thread.join()
+
+            assert [*others, ends[0].returned] == [first] * 4
+            assert run(os.getppid, pool=own, preload=("leaky",)).returned != first
 
     def test_preparing_starts_the_template_that_the_trial_gets(self, run: Run) -> None:
         with ProcessPool() as own:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from memsweep.errors import ConfigError
 from memsweep.measure import driver
 from memsweep.record.comparable import differences
-from memsweep.trial.lease import Lease, Leases, core_shares, leases, visible_devices
+from memsweep.trial.lease import Lease, core_shares, leases, visible_devices
 
 
 @pytest.fixture
@@ -136,69 +135,6 @@ def test_trials_of_other_shares_are_not_compared() -> None:
     )
     assert differences({"machine": "a", "share": two}, alone, "trial 0")
     assert not differences({"machine": "a", "share": two}, {"machine": "a", "share": two}, "trial 0")
-
-
-class TestLeases:
-    def test_nobody_has_what_another_has(self) -> None:
-        pool = Leases(shared(2, {}))
-        with pool.taken() as one, pool.taken() as other:
-            assert {one.lease, other.lease} == set(pool.shared)
-
-    def test_one_that_comes_back_is_had_by_who_waits(self) -> None:
-        pool, got = Leases(shared(1, {})), threading.Event()
-
-        def wait() -> None:
-            with pool.taken():
-                got.set()
-
-        with pool.taken():
-            thread = threading.Thread(target=wait)
-            thread.start()
-            assert not got.wait(0.1)
-        assert got.wait(5)
-        thread.join()
-
-    def test_it_is_not_had_before_the_last_process_of_its_trial_is_gone(self) -> None:
-        there = {4711}
-        pool = Leases(shared(1, {}), is_there=there.__contains__)
-        with pool.taken() as holding:
-            holding.survivors = (4711,)
-        got = threading.Event()
-
-        def wait() -> None:
-            with pool.taken():
-                got.set()
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        assert not got.wait(0.3)
-        there.clear()
-        assert got.wait(5)
-        thread.join()
-
-    def test_another_is_had_meanwhile(self) -> None:
-        pool = Leases(shared(2, {}), is_there=lambda _: True)
-        with pool.taken() as first:
-            first.survivors = (4711,)
-        with pool.taken() as second:
-            assert second.lease != first.lease
-
-    def test_who_waits_hears_of_an_interrupt(self) -> None:
-        pool, raised = Leases(shared(1, {})), threading.Event()
-
-        def wait() -> None:
-            try:
-                with pool.taken():
-                    pass
-            except KeyboardInterrupt:
-                raised.set()
-
-        with pool.taken():
-            thread = threading.Thread(target=wait)
-            thread.start()
-            pool.interrupt()
-            assert raised.wait(5)
-        thread.join()
 
 
 class FakeDriver:

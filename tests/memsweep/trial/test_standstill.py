@@ -79,3 +79,54 @@ def test_among_those_that_came_as_far_it_is_the_one_that_did_nothing_since() -> 
     watch.look()
 
     assert looks(machine, watch, 10) == [1]
+
+
+class TestSomeComputeWhileOthersWait:
+    def begun(self, step_seconds: float = 1.0) -> tuple[Machine, Standstill]:
+        """Two processes that have each taken a step of so many seconds."""
+        machine = Machine(2)
+        watch = machine.watch()
+        machine.pass_by(step_seconds, 0, 1)
+        watch.look()
+        for rank in (0, 1):
+            watch.goes_on(rank, has_stepped=True)
+        return machine, watch
+
+    def test_it_is_the_one_that_computes_whom_the_others_wait_for(self) -> None:
+        machine, watch = self.begun()
+
+        assert looks(machine, watch, 9, 1) == []
+        assert looks(machine, watch, 1, 1) == [1]
+
+    def test_before_the_first_step_one_may_prepare_what_all_need(self) -> None:
+        machine = Machine(2)
+        watch = machine.watch()
+        watch.goes_on(0)
+        watch.goes_on(1)
+
+        assert looks(machine, watch, 100, 1) == []
+
+    def test_a_step_may_take_some_times_as_long_as_the_longest_did(self) -> None:
+        machine, watch = self.begun(step_seconds=20.0)
+
+        assert looks(machine, watch, 79, 1) == []
+        assert looks(machine, watch, 1, 1) == [1]
+
+    def test_who_ends_a_step_goes_on(self) -> None:
+        machine, watch = self.begun()
+        looks(machine, watch, 9, 1)
+        watch.goes_on(1, has_stepped=True)
+
+        assert looks(machine, watch, 9, 1) == []
+
+    def test_all_that_compute_go_on_however_long(self) -> None:
+        machine, watch = self.begun()
+
+        assert looks(machine, watch, 100, 0, 1) == []
+
+    def test_who_waits_now_and_then_goes_on(self) -> None:
+        machine, watch = self.begun()
+
+        for _ in range(10):
+            assert looks(machine, watch, 5, 1) == []
+            assert looks(machine, watch, 1, 0, 1) == []

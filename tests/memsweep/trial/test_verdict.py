@@ -133,9 +133,9 @@ def test_a_group_that_stands_still_has_timed_out_for_the_rank_that_it_waits_for(
     outcome = told(tmp_path, killed, stands_still=1).outcome
 
     assert outcome == TimedOut(
-        limit_seconds=10.0, phase=Phase.MEASURE, reason="rank 1 stood still, and the others waited for it"
+        limit_seconds=10.0, phase=Phase.MEASURE, reason="rank 1 did not go on, and the others waited for it"
     )
-    assert outcome.text == "ended after 10 s, in measure: rank 1 stood still, and the others waited for it"
+    assert outcome.text == "ended after 10 s, in measure: rank 1 did not go on, and the others waited for it"
 
 
 @pytest.mark.parametrize(

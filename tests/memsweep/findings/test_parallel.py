@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from memsweep.findings.find import find
-from memsweep.findings.rows import MOST_OPTIONS, Row, choices, objectives, options
+from memsweep.findings.parallel import MOST_OPTIONS, Row, choices, objectives, options
 from memsweep.record.study import Study
 from memsweep.record.trial import TrialResult
 from synthetic import measured

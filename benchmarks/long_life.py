@@ -5,7 +5,7 @@
 
 One study whose trials are a function call in the controller, with the default sampler: what the controller
 itself takes for each.  Another whose trials are processes of their own, forked from a template, with random
-choices.  Both have Optuna's storage, and spaces of 2,916 and 3,600 cells; what is seen at five points is printed.
+choices.  Both have Optuna's storage, and spaces of 2,916 and 3,600 cells; five looks at each are printed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "sweeper"))
 from controllers import Controllers
 
 from footprint import a_trial, isolated_study
+from memsweep.machine import n_cores
 from memsweep.units import bytes_text
 
 MOST_MEMORY_BYTES, MOST_STUDY_BYTES, MOST_TEMPLATE_BYTES = 24 << 10, 8 << 10, 1 << 10
@@ -79,10 +80,10 @@ def judge(name: str, looked: Sequence[dict[str, Any]], bars: Bars) -> None:
         figure = f"{bytes_text(n_bytes)} a trial, at most {bytes_text(most_bytes)}"
         bars.check(f"{name}: {what}", held=n_bytes <= most_bytes, figure=figure)
     for what in ("n_handles", "n_threads", "n_children", "n_partial"):
+        spare = n_cores() if what == "n_threads" else 0  # a library of linear algebra starts its own at need
         figure = f"{first[what]} and {last[what]}"
-        bars.check(
-            f"{name}: {what.removeprefix('n_')} stay as many", held=last[what] <= first[what], figure=figure
-        )
+        held = last[what] <= first[what] + spare
+        bars.check(f"{name}: {what.removeprefix('n_')} stay as many", held=held, figure=figure)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ class Publisher:
         place = self._logger.place
         if place is not None:
             found.append(("W&B runs", place))
-        # Rich ends a program with it whose reader has gone, as `| head` does; what was to be read is written.
-        with suppress(SystemExit):
+        # Rich ends a program whose reader has gone, as with `| head`; all is written that was to be read.
+        with suppress(SystemExit, OSError):
             print_study(book.results, book.study, Console(highlight=False), [*found, *places])
 
 

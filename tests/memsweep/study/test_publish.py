@@ -10,6 +10,7 @@ import pytest
 from memsweep.record.folder import StudyFolder
 from memsweep.record.study import read_study
 from memsweep.report import files
+from memsweep.study import publish
 from memsweep.study.publish import Publisher
 
 
@@ -54,3 +55,19 @@ def test_whatever_cannot_be_drawn_costs_the_study_a_warning(
     assert folder.report.exists()
     assert folder.report_markdown.exists()
     assert "Pareto front of example" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("end", [OSError(28, "No space left on device"), SystemExit(1)])
+def test_an_output_that_takes_nothing_more_keeps_no_study_from_its_end(
+    make_study: Callable[..., StudyFolder], monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    def full(*_: object) -> None:
+        raise end
+
+    monkeypatch.setattr(files, "write_pictures", lambda *_: ())
+    monkeypatch.setattr(publish, "print_study", full)
+    folder = make_study()
+
+    Publisher(folder, {}).end(ended(folder), 0, [])
+
+    assert folder.report.exists()

@@ -29,7 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Without the program's name; None: those of the process.
     """
-    parsed = _parser().parse_args(arguments)
+    parser = _parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        return BAD_REQUEST
+    parsed = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int | None] = parsed.run
     try:
         return command(parsed) or 0

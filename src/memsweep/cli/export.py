@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     what = f"trial {chosen.result.number} of {study.name}"
     print(f"Exporting {what} to {arguments.to}; loading torch and TRL takes some 15 s ...", flush=True)
+    # At import it warns that a processor lacks 4-bit kernels; the trial has been run with what there is.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     from memsweep.export.write import export_trial  # imports torch and TRL: about 10 s
 
     done = export_trial(chosen, arguments.to, is_forced=arguments.force)
@@ -62,3 +65,5 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"Secrets were not written down; set them yourself: {', '.join(done.withheld)}")
     command = shlex.join(["sh", str(done.folder / "run.sh")])
     print(f"Train: {command}, a short one: {command} --max_steps 20")
+    if done.is_random:
+        print("The weights in model/ are random, for a geometry was measured: README.md says where yours go.")

@@ -53,12 +53,14 @@ class Exported:
         reasons: Why it holds a script; empty where TRL's own command does.
         files: Name to what it is, of the files beside README.md.
         withheld: Names of settings that hold a secret and were not written down.
+        is_random: Whether the weights are random numbers: only a geometry was measured.
     """
 
     folder: Path
     reasons: tuple[str, ...]
     files: Mapping[str, str]
     withheld: tuple[str, ...]
+    is_random: bool
 
 
 def export_trial(chosen: Chosen, folder: Path, *, is_forced: bool = False) -> Exported:
@@ -119,7 +121,7 @@ def export_trial(chosen: Chosen, folder: Path, *, is_forced: bool = False) -> Ex
         has_scores=SCORES in texts,
     ).text()
     _write(folder, texts, model, data)
-    return Exported(folder=folder, reasons=reasons, files=files, withheld=withheld)
+    return Exported(folder=folder, reasons=reasons, files=files, withheld=withheld, is_random=model.is_random)
 
 
 def _command(

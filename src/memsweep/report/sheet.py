@@ -20,8 +20,15 @@ COLORS = 6
 
 
 def color_of(group: int) -> int:
-    """Return the number of a group's colour; each round begins one further: marker and colour are new."""
-    return (group + group // COLORS) % COLORS
+    """Return the number of a group's colour.
+
+    The first, what trains exactly the same, has one to itself.  The others share the rest; each round begins
+    one further, so that marker and colour together are new.
+    """
+    if group == 0:
+        return 0
+    rest, index = COLORS - 1, group - 1
+    return 1 + (index + index // rest) % rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,8 @@ def study_of(
         for group in _CONTEXT
         if choices.get(group) is not None and group not in searched
     }
+    if OmegaConf.select(config, "trainer.completion_tokens") is None:
+        context.pop("reward", None)  # nothing is generated, so nothing is scored
     return Study(
         name=settings.study_name,
         created=datetime.now(UTC).isoformat(timespec="microseconds"),

@@ -96,12 +96,17 @@ def test_an_unknown_trainer_lists_those_there_are(capsys: pytest.CaptureFixture[
     assert "there are dpo, grpo" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["techniques", "--json", "--markdown"]])
+@pytest.mark.parametrize("arguments", [["nonsense"], ["techniques", "--json", "--markdown"]])
 def test_a_command_that_is_none_exits_with_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
 
     assert ended.value.code == 2
+
+
+def test_nothing_asked_lists_what_can_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "recommend" in capsys.readouterr().err
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from memsweep.findings.find import find
 from memsweep.findings.views import views
+from memsweep.findings.words import CHANGES
 from memsweep.record.outcome import Measured, OutOfMemory, Phase
 from memsweep.record.study import Constraint, Direction, Study
 from memsweep.record.trial import TrialResult
@@ -128,9 +129,10 @@ def test_every_symbol_has_a_character_for_the_legend() -> None:
 
 
 def test_no_two_groups_look_the_same() -> None:
-    groups = range(len(SYMBOLS) ** 2)
+    groups = range(2 ** len(CHANGES))
 
     assert len({(color_of(group), group % len(SYMBOLS)) for group in groups}) == len(groups)
+    assert [group for group in groups if color_of(group) == color_of(0)] == [0]
 
 
 def test_a_thousand_trials_are_drawn() -> None:

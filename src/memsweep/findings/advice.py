@@ -16,6 +16,7 @@ from memsweep.findings.words import (
     constraint_text,
     counts_text,
     name_text,
+    numbers_text,
     reason_text,
     remarks_text,
 )
@@ -173,7 +174,7 @@ def _other_ties(found: Recommendation) -> Iterator[str]:
     others = [number for number in found.tied if number != second]
     if not others:
         return
-    trials = f"trial {others[0]}" if len(others) == 1 else f"trials {_and(others)}"
+    trials = numbers_text(others)
     axis, why_not = _axis_text(found), "their 95 % intervals overlap"
     if second in found.tied:
         yield f"In {axis} {trials} cannot be told from the first either ({why_not})."
@@ -185,15 +186,16 @@ def _other_ties(found: Recommendation) -> Iterator[str]:
 
 
 def _as_good_and_better(findings: Findings, found: Recommendation) -> Iterator[str]:
-    """Yield who of those that are tied in what decided is surely better in the other of memory and speed."""
+    """Yield who is tied in what decided and surely better in the other of memory and speed."""
     other = found.speed if found.axis == found.memory else found.memory
     trials = [result for result in findings.results if result.number in found.tied]
     if found.axis is None or other is None or not trials:
         return
-    best = min(trials, key=other.loss)
     sign = -1 if other.direction is Direction.MAXIMIZE else 1
-    own, its = other.bounds(findings, found.result), other.bounds(findings, best)
-    if max(sign * bound for bound in its) < min(sign * bound for bound in own):
+    least = min(sign * bound for bound in other.bounds(findings, found.result))
+    better = [one for one in trials if max(sign * bound for bound in other.bounds(findings, one)) < least]
+    if better:
+        best = min(better, key=found.axis.loss)
         less = gain(findings, best, found.result, other.name)
         has = f"has {times_text(less, other.name)}" if less else f"is better in {name_text(other.name)}"
         tied = f"trial {best.number}, {best.label}"

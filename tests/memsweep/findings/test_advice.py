@@ -86,6 +86,14 @@ def test_a_tie_is_said_and_so_is_which_of_the_tied_takes_less() -> None:
     assert "trial 2, micro_batch=size size=2, has 0.38 times its peak memory (0.37 to 0.38)" in said
 
 
+def test_of_several_that_take_less_the_fastest_is_named() -> None:
+    findings = findings_of(
+        trial(0, 1_000, 400), trial(1, 2_000, 800, arm=900), trial(2, 1_900, 300), trial(3, 1_500, 290)
+    )
+
+    assert "trial 2, micro_batch=size size=2, has 0.38 times" in text(findings, memory_bytes=1000 * MIB)
+
+
 def test_one_behind_the_second_may_be_tied_with_the_first_because_it_is_less_known() -> None:
     findings = findings_of(trial(0, 1_000, 400), trial(1, 2_000, 800), trial(2, 1_900, 800, arm=200))
     clear = trial(3, 1_950, 800)

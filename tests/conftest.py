@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,12 @@ pytest_plugins = ["side_by_side"]
 
 _PROVEN: Counter[str] = Counter()
 """Pairs of option and trainer, by what tests of any process have proven of them."""
+
+
+def pytest_configure() -> None:
+    # A shell that starts tests in the background has them, and all that they start, ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -81,15 +81,15 @@ def test_the_wait_is_announced_where_there_is_one(tmp_path: Path, caplog: pytest
     assert caplog.records == []
 
 
-def test_an_architecture_that_transformers_does_not_read_is_named(tmp_path: Path, shared_cache: Path) -> None:
+def test_an_architecture_that_transformers_does_not_read_is_named(tmp_path: Path, own_cache: Path) -> None:
     write_gguf(tmp_path / "a.gguf", architecture="rwkv7")
-    before = set(shared_cache.rglob("*"))
+    before = set(own_cache.rglob("*"))
 
     with pytest.raises(ConfigError, match=r"a\.gguf cannot be read by transformers .*rwkv7") as caught:
         gguf_folder(tmp_path / "a.gguf")
 
     assert "\n" not in str(caught.value)
-    assert {path for path in shared_cache.rglob("*") if path.is_file()} <= before
+    assert {path for path in own_cache.rglob("*") if path.is_file()} <= before
 
 
 def test_a_file_that_is_something_else_is_refused_in_words(tmp_path: Path) -> None:

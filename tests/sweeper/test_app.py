@@ -84,3 +84,10 @@ def test_work_that_processes_cannot_share_is_refused() -> None:
     assert [refused(both, size) for size in (1, 2, 4)] == [0, 0, 1]
     assert refused({"sharding": "ddp"}) == 0
     assert refused({"sharding": "ddp"}, trainer__batch=3) == 1
+
+
+def test_the_batch_of_one_trainer_is_not_held_against_another_that_is_searched() -> None:
+    composed = {"trainer": {"name": "sft", "batch": 4, "arguments": {}}}
+
+    assert broken(composed, {}, trainer="grpo") == 0  # groups of 8, which 4 is no multiple of
+    assert broken(composed, {}, trainer="grpo", trainer__batch=4) == 1

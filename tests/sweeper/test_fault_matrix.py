@@ -282,7 +282,9 @@ def test_a_folder_that_becomes_read_only_while_the_study_runs(tmp_path: Path) ->
         while len(list(folder.glob("trials/*/outcome.json"))) < 3:
             time.sleep(0.01)
         with mounted(folder / "trials", "--bind", str(folder / "trials")):
-            subprocess.run(["mount", "-o", "remount,bind,ro", str(folder / "trials")], check=True)
+            command = ["mount", "-o", "remount,bind,ro", str(folder / "trials")]
+            while subprocess.run(command, check=False).returncode:  # a file is open for writing
+                time.sleep(0.01)
             ended = controllers.end()
         n_finished = len(finished(folder))
         again = controllers.run(folder, space, settings=settings)

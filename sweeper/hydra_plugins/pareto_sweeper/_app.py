@@ -159,14 +159,17 @@ class TechniqueApp:
             return request.groups.get(f"{group}.{key}", request.groups.get(field or "", composed.get(key)))
 
         given = {k.removeprefix(ARGUMENT): v for k, v in request.groups.items() if k.startswith(ARGUMENT)}
+        trainer = str(fact("trainer", "name", "trainer"))
+        is_composed = trainer == str((self._composed.get("trainer") or {}).get("name"))
         numbers = {
-            "batch": fact("trainer", "batch"),
+            # Each trainer has a batch of its own, which only a trial of it composes.
+            "batch": fact("trainer", "batch") if is_composed else request.groups.get("trainer.batch"),
             "measure.evaluation_examples": fact("measure", "evaluation_examples"),
         }
         return replace(
             _machine(
                 self._catalogue,
-                str(fact("trainer", "name", "trainer")),
+                trainer,
                 _device(fact("launch", "device") or Device.AUTO),
                 simulates_devices=bool(fact("launch", "simulates_devices")),
             ),

@@ -143,7 +143,7 @@ def judge(found: Mapping[str, Compared], bars: Bars) -> None:
 def main() -> int:
     """Compare each set-up and print the table."""
     own = command(__doc__)
-    own.add_argument("--passes", type=int, default=100, help="timed passes of a long trial")
+    own.add_argument("--passes", type=int, default=60, help="timed passes of a long trial")
     asked = own.parse_args()
     bars, progress = Bars(), Progress()
     standard, quick = (composed(f"measure={name}").measure for name in ("standard", "quick"))

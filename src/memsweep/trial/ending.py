@@ -83,9 +83,14 @@ def outcome_of(end: ProcessEnd, timeout_seconds: float | None) -> Outcome:
         last_lines=end.last_lines,
         process_exit_code=end.exit_code,
         signal=end.signal,
-        # A process that it shared with others says nothing of the trial; one that cannot even start will not.
-        may_pass=end.template_died and end.error is None,
+        # A process that it shared with others says nothing of the trial.  One that cannot even start will not
+        # the next time either, unless somebody killed it.
+        may_pass=end.template_died and (end.error is None or _was_killed(end.error)),
     )
+
+
+def _was_killed(error: BaseException) -> bool:
+    return isinstance(error, ProcessEnded) and error.signal == signal.SIGKILL
 
 
 def error_of(record: TrialRecord, end: ProcessEnd, folder: TrialFolder) -> BaseException:

@@ -112,6 +112,19 @@ def test_a_crash_has_a_reason_of_one_line(facts: dict[str, Any], reason: str) ->
     assert crash(outcome_of(end(**facts), 60.0)).reason == reason
 
 
+@pytest.mark.parametrize(
+    ("number", "may_pass"), [(signal.SIGKILL, True), (signal.SIGABRT, False), (None, False)]
+)
+def test_a_template_that_somebody_killed_while_it_imported_is_worth_another_try(
+    number: int | None, may_pass: bool
+) -> None:
+    error = ProcessEnded(
+        "the process that trials are forked from ended while it was importing", signal=number
+    )
+
+    assert crash(outcome_of(end(error=error, template_died=True), None)).may_pass == may_pass
+
+
 def test_a_crash_quotes_the_last_lines() -> None:
     outcome = crash(outcome_of(end(exit_code=1, last_lines=("a", "b")), 60.0))
 

@@ -7,8 +7,8 @@ A trial trains and is timed for many passes.  Its windows are handed, one after 
 a measurement, which gives what measure=standard would have reported; that short figure is held against the
 throughput over all windows from the first that counts on.  Both come from one process and differ in length
 alone: what differs from process to process is no fault of an instrument; `another_process.py` shows it.
-Bars: 3 % for the median of the set-ups, 6 % for the worst.  Where the short one took more than a tenth, because
-its passes differed, another trial runs, long enough for that.
+Bars: 3 % for the median of the set-ups, 6 % for the worst.  Where the short one took more than a tenth,
+because its passes differed, another trial runs, long enough for that.
 
 Beside it, for information: what measure=quick would have reported, how often as long the whole was, and how
 far the machine drifted, which is the last third of the windows against the first.

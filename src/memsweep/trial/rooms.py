@@ -88,7 +88,7 @@ class Rooms:
         try:
             yield room
         finally:
-            if room.is_in_order:
+            if room.is_in_order and room.path.is_dir():
                 _tidy(room.path)
                 with self._lock:
                     self._free.append(room.path)
@@ -106,9 +106,13 @@ class Rooms:
 
     def _take(self) -> Path:
         with self._lock:
-            if self._free:
-                return self._free.pop()
-            if self._house is None:
+            while self._free:
+                room = self._free.pop()
+                if room.is_dir():  # temporary folders are cleaned now and then, studies last for days
+                    return room
+            if self._house is None or not self._house.is_dir():
+                if self._end is not None:
+                    self._end()
                 self._house, lock_fd = _built()
                 self._end = weakref.finalize(self, _removed, self._house, lock_fd, os.getpid())
             return _left_by_others(self._house) or Path(tempfile.mkdtemp(prefix="", dir=self._house))
@@ -167,6 +171,7 @@ def _built() -> tuple[Path, int]:
     """Return a folder for rooms, and the descriptor of its lock, which says that its owner is there."""
     for lock in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
         _remove_if_left(lock)
+    Path(tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
     house = Path(tempfile.mkdtemp(prefix=_PREFIX))
     place = house / f"{_LOCK}-new"
     lock_fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,20 @@ def test_what_was_compiled_in_a_room_left_in_order_serves_the_next_trial() -> No
         with rooms.taken() as second:
             assert second.path == first.path
             assert [path.name for path in second.path.iterdir()] == ["torchinductor_root"]
+
+
+@pytest.mark.parametrize("gone", ["the room", "all rooms", "the temporary folder"])
+def test_rooms_that_somebody_cleans_away_are_made_anew(gone: str, temporary: Path) -> None:
+    with Rooms() as rooms:
+        with rooms.taken() as first:
+            first.is_in_order = True
+            house = first.path.parent
+            shutil.rmtree({"the room": first.path, "all rooms": house}.get(gone, temporary))
+        with rooms.taken() as during:
+            during.is_in_order = True
+        shutil.rmtree(during.path if gone == "the room" else during.path.parent)
+        with rooms.taken() as later:
+            assert later.path.is_dir()
 
 
 def test_trials_side_by_side_have_rooms_of_their_own() -> None:

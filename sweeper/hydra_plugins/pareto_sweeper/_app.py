@@ -18,8 +18,9 @@ from typing import Any, Protocol
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
+from memsweep.config.filled import from_mapping
 from memsweep.config.groups import technique_nodes
-from memsweep.config.schema import ModelConfig, TrialConfig, from_mapping, trial_config
+from memsweep.config.schema import ModelConfig, TrialConfig, trial_config
 from memsweep.data.ready import require_data
 from memsweep.errors import ConfigError
 from memsweep.machine import Device

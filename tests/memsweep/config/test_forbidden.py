@@ -78,7 +78,7 @@ def test_no_technique_sets_a_variable_that_a_config_may_not() -> None:
         ({"push_to_hub": True}, "push_to_hub"),
         ({"hub_model_id": "me/mine"}, "hub_model_id"),
         ({"report_to": ["wandb"]}, "report_to"),
-        ({"resume_from_checkpoint": "/tmp/x"}, "resume_from_checkpoint"),
+        ({"resume_from_checkpoint": "elsewhere"}, "resume_from_checkpoint"),
         ({"model_init_kwargs": {"attn_implementation": "someone/kernel"}}, "attn_implementation"),
     ],
 )

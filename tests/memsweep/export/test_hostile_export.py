@@ -53,7 +53,7 @@ def test_a_variables_name_ends_no_line(choose: Any, tmp_path: Path) -> None:
         "OMP_Z\ntouch pwned\n": "1",
         "MALLOC_$(touch pwned)": "1",
         "OMP_NUM_THREADS": "2; touch pwned",
-        "OMP_TOOL_LIBRARIES": "/tmp/evil.so",
+        "OMP_TOOL_LIBRARIES": "/evil.so",
     }
     text = environment_text(replace(chosen, effective={**chosen.effective, "environment": hostile}))
     (tmp_path / "environment.sh").write_text(f"{text}\necho $OMP_NUM_THREADS\n", encoding="utf-8")
@@ -84,7 +84,7 @@ def test_only_what_a_trial_records_is_installed(choose: Any) -> None:
 @pytest.mark.parametrize(
     "setting",
     [
-        {"launch": {"environment": {"LD_PRELOAD": "/tmp/evil.so"}}},
+        {"launch": {"environment": {"LD_PRELOAD": "/evil.so"}}},
         {"launch": {"environment": {"A; touch pwned; B": "1"}}},
         {"trainer": {"arguments": {"trust_remote_code": True}}},
         {"trainer": {"arguments": {"model_init_kwargs": {"trust_remote_code": True}}}},

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 import shutil
 import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +16,7 @@ from typing import Any
 import optuna
 import pytest
 from controllers import Controllers
+from ends import ends_of
 from fake_launcher import Outcome
 
 from memsweep.record.past import read_past
@@ -121,25 +119,7 @@ ENDS = {
 
 @pytest.mark.slow
 def test_every_end_of_a_trial_is_its_own_and_leaves_no_process(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(textwrap.dedent(APP))
-    seconds = f"100.{os.getpid()}"  # marks the orphans
-    words = [
-        *["-m", "hydra/sweeper=pareto", "hydra/launcher=isolated", "hydra.launcher.timeout_seconds=1.5"],
-        *[f"+end={','.join(map(repr, ENDS))}", f"+sleep='{seconds}'", f"hydra.sweeper.n_trials={len(ENDS)}"],
-        *["+hydra.sweeper.objectives={cost: minimize}", "hydra.sweep.dir=study"],
-        "hydra.sweep.subdir=trials/${hydra.job.num}",
-    ]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "app.py", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-
-    assert done.returncode == 0, done.stderr
-    lines = map(json.loads, (tmp_path / "study" / "results.jsonl").read_text().splitlines())
-    ends = {line["parameters"]["end"].strip("'"): line["outcome"]["type"] for line in lines}
-    assert ends == ENDS
-    commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert f"sleep {seconds}" not in commands.splitlines()
+    assert ends_of(tmp_path, APP, ENDS) == ENDS
 
 
 def test_a_trial_that_removes_its_folder_keeps_no_study_from_going_on(run_sweep: Run) -> None:

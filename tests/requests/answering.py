@@ -16,7 +16,6 @@ import logging
 import os
 import runpy
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -24,7 +23,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+from warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN, ANEW, MEMSWEEP = "train.py", "train.py, conf/ read anew", "memsweep"
@@ -54,26 +55,14 @@ class Answer:
     seconds: float
 
 
-class Answering:
+class Answering(Warm):
     """The warm process, as tests see it."""
 
     def __init__(self) -> None:
-        paths = [*(str(ROOT / name) for name in ("src", "sweeper")), os.environ.get("PYTHONPATH", "")]
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        super().__init__(
+            __file__, [*(ROOT / name for name in ("src", "sweeper", "tests")), *filter(None, inherited)]
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=60)
 
     def answer(
         self, program: str, typed: Sequence[str], folder: Path, environment: Mapping[str, str]

@@ -14,16 +14,16 @@ import logging
 import os
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from footprint import footprint
+from warm import Warm
 
 EVENTS = frozenset({"open", "os.rename", "os.mkdir", "os.remove", "os.truncate"})
 """What is counted, of what Python tells of itself: everything that changes files, and reading them too."""
@@ -34,27 +34,11 @@ LIMIT_SECONDS = 250
 HERE = Path(__file__).parent
 
 
-class Controllers:
+class Controllers(Warm):
     """The warm process, as tests see it."""
 
     def __init__(self) -> None:
-        paths = [str(HERE.parents[1] / name) for name in ("src", "sweeper", "tests")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=60)
+        super().__init__(__file__, [HERE.parents[1] / name for name in ("src", "sweeper", "tests")])
 
     def run(self, folder: Path, arguments: Sequence[str], **how: Any) -> dict[str, Any]:
         """Run a controller to its end, and return how it ended.

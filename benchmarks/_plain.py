@@ -1,17 +1,15 @@
 """Plain TRL training, timed with a plain clock: what the instrument's figures are held against.
 
 The trainer is made from the same configuration as a trial's; nothing that measures is attached to it, and
-rows enter in the order of the data.  The C library's allocator is as in a trial's timed passes: with glibc's
-own the same training differs by 30 % from process to process (allocator_spread.py), and would prove nothing.
-Time runs from the end of one step to the end of another.  Tokens are summed from the lengths of the prepared
-rows.
+rows enter in the order of the data, packed ones shuffled.  The C library's allocator is as in a trial's timed
+passes: with glibc's own the same training differs by 30 % from process to process (allocator_spread.py), and
+would prove nothing.  Time runs from the end of one step to the end of another.  Tokens are summed from the
+lengths of the prepared rows.
 """
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import os
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from _common import settings
+from _pauses import Pauses
 
 from memsweep.config.schema import TrialConfig
 
@@ -32,7 +31,7 @@ class Timed:
         samples: Source examples.
         tokens: Tokens of their rows.
         slots: What the library itself counted as tokens.
-        pass_seconds: Of each timed pass, where whole passes were timed.
+        between: Tokens per second from each pause (or the begin) to the next (or the end).
         around: Tokens per second around each pause, from the pause before it (or the begin) to the one after
             (or the end): what drifts with the machine drifts for these steps as for what ran in the pause.
     """
@@ -41,56 +40,8 @@ class Timed:
     samples: float
     tokens: int
     slots: int = 0
-    pass_seconds: tuple[float, ...] = ()
+    between: tuple[float, ...] = ()
     around: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Pauses:
-    """Where a training stops until it is told to go on: at ends of steps, on named pipes.
-
-    Attributes:
-        folder: Where the pipes are.
-        n_pauses: How many, at even distances.
-    """
-
-    folder: Path
-    n_pauses: int
-
-    @property
-    def stopped(self) -> Path:
-        """Written to when the training has stopped."""
-        return self.folder / "stopped"
-
-    @property
-    def go_on(self) -> Path:
-        """Read from until the training may go on."""
-        return self.folder / "go_on"
-
-    def make(self) -> None:
-        """Make the pipes."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for pipe in (self.stopped, self.go_on):
-            os.mkfifo(pipe)
-
-    @property
-    def over(self) -> Path:
-        """There when nobody waits for the training to stop any more."""
-        return self.folder / "over"
-
-    def wait(self) -> None:
-        """Say that the training has stopped, and wait."""
-        if not self.over.exists():
-            self.stopped.write_bytes(b".")
-            self.go_on.read_bytes()
-
-    def end(self) -> None:
-        """Let the training go on to its end, whether it has stopped or not."""
-        self.over.touch()
-        with contextlib.suppress(OSError):  # nobody reads: it has not stopped
-            pipe = os.open(self.go_on, os.O_WRONLY | os.O_NONBLOCK)
-            os.write(pipe, b".")
-            os.close(pipe)
 
 
 @dataclass
@@ -122,11 +73,6 @@ class StepClock:
         """Return the time from the end of step `first`, counted from 1, to the end of the last."""
         return self.ends[-1] - self.ends[first - 1]
 
-    def between(self, first: int, n_steps: int) -> tuple[float, ...]:
-        """Return the time of each run of `n_steps` after step `first`."""
-        edges = self.ends[first - 1 :: n_steps]
-        return tuple(end - begin for begin, end in itertools.pairwise(edges))
-
 
 def even_steps(n_steps: int, n_first: int, n_pauses: int) -> frozenset[int]:
     """Return the steps after which to pause: after the first ones, none at the very end, evenly apart."""
@@ -135,20 +81,19 @@ def even_steps(n_steps: int, n_first: int, n_pauses: int) -> frozenset[int]:
 
 
 def stretches(
-    ends: Sequence[float], step_tokens: Sequence[int], first: int, pause_after: Sequence[int]
+    ends: Sequence[float], step_tokens: Sequence[int], edges: Sequence[int], n_each: int = 1
 ) -> tuple[float, ...]:
-    """Return tokens per second around each pause.
+    """Return tokens per second of each stretch between edges, or of each so many in a row.
 
     Args:
         ends: Seconds at the end of each step, pauses left out.
         step_tokens: Tokens of each step.
-        first: The step after which time counts.
-        pause_after: The steps after which there were pauses, in order.
+        edges: Steps after which a stretch begins or ends, in order.
+        n_each: Stretches that a figure is of.
     """
-    edges = [first, *pause_after, len(ends)]
     return tuple(
         sum(step_tokens[begin:end]) / (ends[end - 1] - ends[begin - 1])
-        for begin, end in zip(edges, edges[2:], strict=False)
+        for begin, end in zip(edges, edges[n_each:], strict=False)
     )
 
 
@@ -163,6 +108,15 @@ def dealt(rows: Sequence[Any], n_parts: int, seed: int, batch: int) -> list[Any]
     by_length = sorted(rows, key=length)
     parts = [typical_order(by_length[part::n_parts], seed + part, batch) for part in range(n_parts)]
     return [row for part in parts for row in part]
+
+
+def packed_order(n_rows: int, seed: int) -> list[int]:
+    """Return an order of packed rows, which come sorted by how full they are.
+
+    As they come, each few steps would have rows of a new length, for which oneDNN makes its kernels first; a
+    training shuffles them, and has seen the lengths of its batches soon.
+    """
+    return random.Random(seed).sample(range(n_rows), n_rows)
 
 
 def plain_training(
@@ -215,6 +169,9 @@ def plain_training(
     trainer.args.include_num_input_tokens_seen = "all"
     batch = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
     rows = row_tokens(trainer)
+    if len(rows) != len(data):
+        trainer.row_order = packed_order(len(rows), seed)
+        rows = [rows[place] for place in trainer.row_order]
     n_steps = -(-len(rows) // batch)
     per_copy = max(1, n_steps // n_copies)
     first = per_copy if n_first is None else max(1, min(n_first, n_steps // 4))
@@ -223,18 +180,15 @@ def plain_training(
     seen = _attach(trainer, clock)
     trainer.train()
     timed = sum(rows[first * batch :])
+    of_step = [sum(rows[at : at + batch]) for at in range(0, len(rows), batch)]
+    edges = [first, *sorted(pause_after), n_steps]
     return Timed(
         seconds=clock.seconds(first),
         samples=n_examples * n_copies * timed / sum(rows),
         tokens=timed,
         slots=seen[-1] - seen[first - 1],
-        pass_seconds=clock.between(first, per_copy) if n_first is None else (),
-        around=stretches(
-            clock.ends,
-            [sum(rows[at : at + batch]) for at in range(0, len(rows), batch)],
-            first,
-            sorted(pause_after),
-        ),
+        between=stretches(clock.ends, of_step, edges),
+        around=stretches(clock.ends, of_step, edges, n_each=2),
     )
 
 

@@ -3,22 +3,25 @@
     python benchmarks/allocator_spread.py
     python benchmarks/allocator_spread.py --processes 2
 
-Plain training of one set-up, no instrument, each time in a child of its own; the two kinds alternate.  A
-pass's time is the median of a process's passes.  Bar: with the loose allocator, in which a trial's speed is
-taken, the slowest process is within 6 % of the fastest.  That of glibc's own is printed, and how much faster
-loose is.
+Plain training of one set-up, no instrument, each time in a child of its own.  All children are there at once
+and train in turn, a pass each in random order while the others wait: a machine whose own speed wanders
+within minutes does so for all of them alike.  A process's figure is the median, over the rounds, of its pass
+over the round's median of its kind.  Bar: with the loose allocator, in which a trial's speed is taken, the
+slowest process is within 6 % of the fastest.  That of glibc's own is printed, how much faster loose is, and
+how far the machine wandered.
 """
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from _common import Bars, bench, composed, parser
+from _common import Bars, Bench, bench, composed, parser
 from _passes import at_step_ends, trainer_for_passes
+from _pauses import Pauses, in_turn
 
 from memsweep.config.schema import TrialConfig
 
@@ -33,8 +36,12 @@ SET_UP = (
     *("technique/truncation=max_length", "technique.truncation.max_length=256"),
     "technique/checkpointing=disabled",
 )
-N_PASSES, N_WARM_UP = 7, 2
+OWN, LOOSE = "glibc's own", "loose"
+N_ROUNDS, N_WARM_UP = 7, 2
 SPREAD_SHARE = 0.06
+
+Passes = Sequence[Sequence[float]]
+"""Seconds of each process's passes, of one kind: a row a process, a column a round."""
 
 
 def main() -> int:
@@ -42,42 +49,90 @@ def main() -> int:
     command = parser(__doc__)
     command.add_argument("--processes", type=int, default=5, help="of each kind")
     asked, bars = command.parse_args(), Bars()
-    config = composed(*SET_UP)
-    found: dict[str, list[float]] = {"glibc's own": [], "loose": []}
+    if asked.processes < 2:
+        command.error("--processes: a spread needs 2 at least")
     with bench() as here:
-        for _ in range(asked.processes):
-            for kind, seconds in found.items():
-                seconds.append(here.child(config, partial(median_pass, is_loose=kind == "loose")))
-                print(f"{kind:12s} {seconds[-1]:.3f} s a pass", flush=True)
-    spreads = {kind: max(seconds) / min(seconds) - 1 for kind, seconds in found.items()}
-    own, loose = (statistics.median(seconds) for seconds in found.values())
-    (spread_own, spread_loose) = spreads.values()
-    print(f"\nglibc's own: {spread_own:.0%} between processes; loose is {own / loose:.2f} times as fast")
-    figure = f"{spread_loose:.1%} between processes, at most {SPREAD_SHARE:.0%}"
-    bars.check("loose: processes agree", held=spread_loose <= SPREAD_SHARE, figure=figure)
+        found = timed(here, composed(*SET_UP), asked.processes)
+    for kind, passes in found.items():
+        shares = " ".join(f"{share:.3f}" for share in over_the_round(passes))
+        print(
+            f"{kind:12s} {middle(passes):.3f} s a pass; each process over the median of its round: {shares}"
+        )
+    spreads = {kind: spread(over_the_round(passes)) for kind, passes in found.items()}
+    faster = middle(found[OWN]) / middle(found[LOOSE])
+    print(f"\nglibc's own: {spreads[OWN]:.1%} between processes; loose is {faster:.2f} times as fast")
+    print(f"meanwhile the machine wandered by {wandered(found[LOOSE]):.1%} between rounds")
+    figure = f"{spreads[LOOSE]:.1%} between processes, at most {SPREAD_SHARE:.0%}"
+    bars.check("loose: processes agree", held=spreads[LOOSE] <= SPREAD_SHARE, figure=figure)
     return bars.exit_code
 
 
-def median_pass(config: TrialConfig, folder: Path, *, is_loose: bool) -> float:
-    """Return the median seconds of a pass of plain training in this process, made for it alone."""
+def timed(here: Bench, config: TrialConfig, n_processes: int) -> Mapping[str, Passes]:
+    """Let so many processes of each kind train in turn, and return their timed passes."""
+    kinds = [kind for _ in range(n_processes) for kind in (OWN, LOOSE)]
+
+    def child(kind: str, pauses: Pauses) -> list[float]:
+        train = partial(pass_seconds, pauses=pauses, is_loose=kind == LOOSE)
+        return list(here.child(config, train)[N_WARM_UP:])
+
+    every = in_turn(
+        [partial(child, kind) for kind in kinds], here.folder / "pauses", n_pauses=N_WARM_UP + N_ROUNDS
+    )
+    return {
+        kind: [passes for passes, its in zip(every, kinds, strict=True) if its == kind]
+        for kind in (OWN, LOOSE)
+    }
+
+
+def over_the_round(passes: Passes) -> list[float]:
+    """Return each process's pass over the median of that round's, the median over the rounds."""
+    rounds = [statistics.median(one) for one in zip(*passes, strict=True)]
+    return [
+        statistics.median(mine / of_all for mine, of_all in zip(one, rounds, strict=True)) for one in passes
+    ]
+
+
+def middle(passes: Passes) -> float:
+    """Return the median over the rounds of a round's median."""
+    return statistics.median(statistics.median(one) for one in zip(*passes, strict=True))
+
+
+def spread(figures: Sequence[float]) -> float:
+    """Return the largest over the smallest, less 1."""
+    return max(figures) / min(figures) - 1
+
+
+def wandered(passes: Passes) -> float:
+    """Return the slowest round's median over the fastest's, less 1."""
+    return spread([statistics.median(one) for one in zip(*passes, strict=True)])
+
+
+def pass_seconds(config: TrialConfig, folder: Path, *, pauses: Pauses, is_loose: bool) -> list[float]:
+    """Return the seconds of each pass of plain training in this process, made for it alone.
+
+    It stops after each pass, as often as `pauses` says; that time is in none.
+    """
     import time
 
     from memsweep.measure.allocator import loosen
 
     if is_loose:
         loosen()
-    trainer, steps = trainer_for_passes(config, folder, N_PASSES)
-    ends: list[float] = []
+    trainer, steps = trainer_for_passes(config, folder, pauses.n_pauses)
+    seconds: list[float] = []
+    began = time.perf_counter()
 
     def step_ended(step: int, control: object) -> None:
+        nonlocal began
         del control
         if step % steps == 0:
-            ends.append(time.perf_counter())
+            seconds.append(time.perf_counter() - began)
+            pauses.wait()
+            began = time.perf_counter()
 
     at_step_ends(trainer, step_ended)
     trainer.train()
-    timed = ends[N_WARM_UP - 1 :]
-    return statistics.median(after - before for before, after in itertools.pairwise(timed))
+    return seconds
 
 
 if __name__ == "__main__":

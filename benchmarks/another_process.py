@@ -19,8 +19,6 @@ of composition: slots for each token in the trial's batches against those of the
 from __future__ import annotations
 
 import contextlib
-import os
-import selectors
 import statistics
 import sys
 import time
@@ -30,7 +28,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from _common import HELD, Bench, Progress, bench, composed, measures_of
-from _plain import Pauses, Timed, plain_training
+from _pauses import Pauses
+from _plain import Timed, plain_training
 from _set_ups import asked_for, command, median_and_worst
 
 from memsweep.config.schema import TrialConfig
@@ -137,32 +136,9 @@ def paused(here: Bench, config: TrialConfig, n_pauses: int) -> Iterator[tuple[It
     with ThreadPoolExecutor(max_workers=1) as threads:
         training = threads.submit(here.child, config, train)
         try:
-            yield _stops(pauses, training), training
+            yield pauses.stops(training), training
         finally:
             pauses.end()
-
-
-def _stops(pauses: Pauses, training: Future[Timed]) -> Iterator[None]:
-    """Yield whenever the training has stopped, and let it go on after.
-
-    Raises:
-        RuntimeError: If it ended before it stopped as often as it was to.
-    """
-    # For writing too: a pipe that nobody writes to would count as readable.
-    stopped = os.open(pauses.stopped, os.O_RDWR | os.O_NONBLOCK)
-    try:
-        with selectors.DefaultSelector() as selector:
-            selector.register(stopped, selectors.EVENT_READ)
-            for number in range(pauses.n_pauses):
-                while not selector.select(timeout=1.0):
-                    if training.done():
-                        training.result()
-                        raise RuntimeError(f"the long training ended before its stop {number + 1}")
-                os.read(stopped, 1)
-                yield
-                pauses.go_on.write_bytes(b".")
-    finally:
-        os.close(stopped)
 
 
 if __name__ == "__main__":

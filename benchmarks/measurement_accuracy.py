@@ -7,15 +7,23 @@ A trial trains and is timed for many passes.  Its windows are handed, one after 
 a measurement, which gives what measure=standard would have reported; that short figure is held against the
 throughput over all windows from the first that counts on.  Both come from one process and differ in length
 alone: what differs from process to process is no fault of an instrument; `another_process.py` shows it.
-Bars: 3 % for the median of the set-ups, 6 % for the worst.  Where the short one took more than a tenth,
-because its passes differed, another trial runs, long enough for that.
+Bars: 3 % for the median of the set-ups, 6 % for the worst.  The long one has ten times the passes
+that measure=standard allows, so that it is long beside any short one.
 
-Beside it, for information: what measure=quick would have reported, how often as long the whole was, and how
-far the machine drifted, which is the last third of the windows against the first.
+A machine whose own speed wanders for longer than a short trial lasts makes any short measurement differ,
+whatever the instrument.  How far shows in the long trial: it is cut into stretches as long as the short one,
+and `noise` is how far 95 % of such stretches lie from the whole (a prediction interval, Student's t).  A
+difference beyond its bar but within that noise proves nothing, and is said to be so.
+
+Beside it, for information: what the short trial itself said of its precision; what measure=quick would have
+reported; how often as long the whole was; how far the machine drifted, which is the last third of the windows
+against the first.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +33,9 @@ from _set_ups import asked_for, command, median_and_worst
 
 from memsweep.config.schema import MeasureConfig
 from memsweep.measure.meter import Reading
-from memsweep.measure.steady import SteadyState, Window
+from memsweep.measure.steady import SteadyState, Window, estimate
 from memsweep.measure.tokens import TokenCount
+from memsweep.student import t_quantile_95
 
 MEDIAN_SHARE, WORST_SHARE, TIMES_LONGER = 0.03, 0.06, 10
 NEVER_SETTLED = 1e-9
@@ -41,12 +50,19 @@ class Short:
         n_windows: Windows that it would have taken, warm-up too.
         n_warm_up: Those of them that are warm-up.
         is_settled: Whether it would have been known as well as asked.
+        precision: How well it would have said that it is known: half of its 95 % interval, as a share.
     """
 
     tokens_per_second: float
     n_windows: int
     n_warm_up: int
     is_settled: bool
+    precision: float
+
+    @property
+    def n_measured(self) -> int:
+        """Windows that count."""
+        return self.n_windows - self.n_warm_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,8 @@ class Compared:
         standard: What measure=standard would have reported.
         quick: What measure=quick would have reported.
         drift: Throughput of the last third of the windows over the first third, less 1.
+        noise: How far 95 % of the long trial's stretches as long as the short one lie from the whole, as a
+            share of it.
     """
 
     tokens_per_second: float
@@ -66,6 +84,7 @@ class Compared:
     standard: Short
     quick: Short
     drift: float
+    noise: float
 
     @property
     def difference(self) -> float:
@@ -75,13 +94,12 @@ class Compared:
     @property
     def times_longer(self) -> float:
         """Windows that the long figure is of, for each that the short one is of; warm-up is in neither."""
-        warm_up = self.standard.n_warm_up
-        return (self.n_windows - warm_up) / (self.standard.n_windows - warm_up)
+        return (self.n_windows - self.standard.n_warm_up) / self.standard.n_measured
 
     @property
-    def passes_wanted(self) -> int:
-        """Passes of a trial that is long beside the short one, even if that takes two more."""
-        return TIMES_LONGER * (self.standard.n_windows + 2)
+    def is_within_noise(self) -> bool:
+        """Whether the short trial differs no more than a stretch of the long one does."""
+        return abs(self.difference) <= self.noise
 
 
 def replayed(windows: Sequence[Window], measure: MeasureConfig) -> Short:
@@ -90,7 +108,9 @@ def replayed(windows: Sequence[Window], measure: MeasureConfig) -> Short:
     for window in windows:
         if steady.add(window):
             break
-    return Short(rate(steady.measured), len(steady.windows), steady.n_warm_up, steady.is_settled)
+    found = estimate(steady.measured, lambda window: window.tokens)
+    precision = found.precision if found else math.inf
+    return Short(rate(steady.measured), len(steady.windows), steady.n_warm_up, steady.is_settled, precision)
 
 
 def rate(windows: Sequence[Window]) -> float:
@@ -101,14 +121,28 @@ def rate(windows: Sequence[Window]) -> float:
 def compare(windows: Sequence[Window], standard: MeasureConfig, quick: MeasureConfig) -> Compared:
     """Return a long trial beside the shorter ones that it begins with."""
     short = replayed(windows, standard)
-    third = len(windows) // 3
+    counted, third = windows[short.n_warm_up :], len(windows) // 3
     return Compared(
-        tokens_per_second=rate(windows[short.n_warm_up :]),
+        tokens_per_second=rate(counted),
         n_windows=len(windows),
         standard=short,
         quick=replayed(windows, quick),
         drift=rate(windows[-third:]) / rate(windows[:third]) - 1,
+        noise=stretch_noise(counted, short.n_measured),
     )
+
+
+def stretch_noise(windows: Sequence[Window], n_each: int) -> float:
+    """Return how far from the whole 95 % of stretches of `n_each` windows lie, as a share of it.
+
+    The half width of Student's prediction interval for one more stretch.  Source: NIST/SEMATECH e-Handbook of
+    Statistical Methods, 7.2.6 and 1.3.5.2.  Infinite where there are fewer than two stretches.
+    """
+    stretches = [rate(windows[at : at + n_each]) for at in range(0, len(windows) - n_each + 1, n_each)]
+    if len(stretches) < 2:
+        return math.inf
+    spread = statistics.stdev(stretches) * math.sqrt(1 + 1 / len(stretches))
+    return t_quantile_95(len(stretches) - 1) * spread / rate(windows)
 
 
 def long_trial(here: Bench, name: str, overrides: Sequence[str], n_passes: int) -> Sequence[Window]:
@@ -129,54 +163,73 @@ def judge(found: Mapping[str, Compared], bars: Bars) -> None:
     """Print whether the bars hold."""
     middle, largest, worst = median_and_worst({name: one.difference for name, one in found.items()})
     shortest = min(found.values(), key=lambda one: one.times_longer)
-    bars.check(
+    beyond = [name for name, one in found.items() if abs(one.difference) > WORST_SHARE]
+    noise = statistics.median(one.noise for one in found.values())
+    _judge(
+        bars,
         "median difference of a set-up",
-        held=middle <= MEDIAN_SHARE,
+        is_held=middle <= MEDIAN_SHARE,
+        is_noise=middle <= noise,
         figure=f"{middle:.1%} of {len(found)} set-ups, at most {MEDIAN_SHARE:.0%}",
+        reason=f"stretches as long differ by up to {noise:.1%}, the median of the set-ups",
     )
-    bars.check(
+    reach = ", ".join(f"{found[name].noise:.1%} ({name})" for name in beyond)
+    _judge(
+        bars,
         "worst difference of a set-up",
-        held=largest <= WORST_SHARE,
+        is_held=not beyond,
+        is_noise=all(found[name].is_within_noise for name in beyond),
         figure=f"{largest:.1%} ({worst}), at most {WORST_SHARE:.0%}",
+        reason=f"stretches as long differ by up to {reach}",
     )
     bars.check(
         "the long trials are long",
         held=shortest.times_longer >= TIMES_LONGER,
         figure=f"{shortest.times_longer:.1f} times at least, of {TIMES_LONGER}",
     )
+    n_within = sum(abs(one.difference) <= one.standard.precision for one in found.values())
+    print(
+        f"{n_within} of {len(found)} long figures lie within what the short trial said of its own precision"
+    )
+
+
+def _judge(bars: Bars, name: str, *, is_held: bool, is_noise: bool, figure: str, reason: str) -> None:
+    """Print a claim: whether it holds or fails, or that this machine's noise is as large."""
+    if is_noise and not is_held:
+        bars.cannot_tell(name, figure=figure, reason=reason)
+    else:
+        bars.check(name, held=is_held, figure=figure)
 
 
 def main() -> int:
     """Compare each set-up and print the table."""
     own = command(__doc__)
-    own.add_argument("--passes", type=int, default=60, help="timed passes of a long trial at first")
+    own.add_argument(
+        "--passes", type=int, help="timed passes of a long trial, for a look that proves nothing"
+    )
     asked = own.parse_args()
-    is_look = bool(asked.overrides)  # proves nothing, and is to be over soon
     bars, progress = Bars(), Progress()
     standard, quick = (composed(f"measure={name}").measure for name in ("standard", "quick"))
+    n_passes = asked.passes or TIMES_LONGER * standard.max_passes
     found: dict[str, Compared] = {}
     print(
-        f"{'set-up':22s} {'long':>9s} {'short':>9s} {'differs':>8s}  {'passes':>6s} {'longer':>6s}  "
-        f"{'quick':>7s}  {'drift':>7s}"
+        f"{'set-up':22s} {'long':>9s} {'short':>9s} {'differs':>8s} {'+-':>6s} {'noise':>6s}  "
+        f"{'passes':>6s} {'longer':>6s}  {'quick':>7s}  {'drift':>7s}"
     )
     with bench() as here:
         for name, overrides in asked_for(asked, progress):
-            one = compare(long_trial(here, name, overrides, asked.passes), standard, quick)
-            while one.times_longer < TIMES_LONGER and not is_look:
-                print(
-                    f"{name:22s} {one.standard.n_windows} passes: the long trial was too short for that one"
-                )
-                one = compare(long_trial(here, name, overrides, one.passes_wanted), standard, quick)
+            one = compare(long_trial(here, name, overrides, n_passes), standard, quick)
             found[name] = one
             unsettled = "" if one.standard.is_settled else "  unsettled"
             print(
                 f"{name:22s} {one.tokens_per_second:9,.0f} {one.standard.tokens_per_second:9,.0f} "
-                f"{one.difference:+8.1%}  {one.standard.n_windows:6d} {one.times_longer:6.1f}  "
+                f"{one.difference:+8.1%} {one.standard.precision:6.1%} {one.noise:6.1%}  "
+                f"{one.standard.n_windows:6d} {one.times_longer:6.1f}  "
                 f"{one.quick.tokens_per_second / one.tokens_per_second - 1:+7.1%}  {one.drift:+7.1%}"
                 f"{unsettled}",
                 flush=True,
             )
-    print("tokens per second; passes: of the short trial, warm-up too\n")
+    print("tokens per second; +-: what the short trial says; passes: of the short trial, warm-up too\n")
     judge(found, bars)
     print(f"{progress.seconds:.0f} s")
     return bars.exit_code

@@ -5,10 +5,11 @@
 
 Both members of a pair train the same tokens of the same embedded examples, once padded, once not or less, so
 the one that trains more examples a second is the faster one.  That truth comes from plain TRL training with a
-plain clock; our figure from a trial; the usual metric is what transformers itself counts in the plain
-training, with padding (`include_num_input_tokens_seen`), per second.  The four runs of a pair alternate.  A
-pair whose truth tells no difference, by the spread of its passes, is a tie and proves nothing.  The bar: our
-metric orders every other pair as the truth does, and most are not ties.
+plain clock, both members there at once and training in turn, a pass each, so that a machine that wanders does
+so for both.  Our figure comes from a trial of each; the usual metric is what transformers itself counts in
+the plain training, with padding (`include_num_input_tokens_seen`), per second.  A pair of which not the same
+one is the faster in every round is a tie and proves nothing (eight rounds: a sign test, below 1 %).  The bar:
+our metric orders every other pair as the truth does, and most are not ties.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from _common import Bars, Bench, Progress, bench, composed, interval, measures_of, parser
-from _plain import plain_training
+from _common import Bars, Bench, Progress, bench, composed, measures_of, parser
+from _pauses import Pauses, in_turn
+from _plain import Timed, plain_training
+
+from memsweep.config.schema import TrialConfig
 
 MODEL = ("model=small", "model.geometry.num_hidden_layers=2", "tracking=none")
 """A third of the default model: large enough for padding to cost time, small enough for two dozen runs."""
@@ -31,7 +36,7 @@ MEASURE = (
     "measure.min_passes=3",
     "measure.max_passes=8",
 )
-EXAMPLES, COPIES = 16, 7  # the first is warm-up
+EXAMPLES, COPIES = 16, 9  # the first is warm-up
 
 FLAT, WHOLE = "technique/padding_free=enabled", "technique/truncation=none"
 
@@ -67,22 +72,20 @@ PAIRS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Speeds:
-    """Three figures of one set-up.
+class Ratios:
+    """What the second member of a pair makes of the first: 2 is twice as fast.
 
     Attributes:
         truth: Examples per second, by a plain clock.
         ours: Our tokens per second.
         usual: Slots per second, as the library counts them.
-        kept: Tokens of the examples that are trained on.
-        spread: Half of the truth's 95 % interval, as a share of it.
+        rounds: The truth of each round alone.
     """
 
     truth: float
     ours: float
     usual: float
-    kept: float
-    spread: float = 0.0
+    rounds: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +103,13 @@ class Verdict:
     usual_agrees: bool
 
 
-def verdict(one: Speeds, other: Speeds) -> Verdict:
+def verdict(pair: Ratios) -> Verdict:
     """Return how the metrics order two set-ups of the same tokens, beside how the truth does."""
-    truth = math.log(other.truth / one.truth)
+    truth = math.log(pair.truth)
     return Verdict(
-        is_tie=abs(truth) <= math.hypot(one.spread, other.spread),
-        ours_agrees=truth * math.log(other.ours / one.ours) > 0,
-        usual_agrees=truth * math.log(other.usual / one.usual) > 0,
+        is_tie=not all(math.log(one) * truth > 0 for one in pair.rounds),
+        ours_agrees=truth * math.log(pair.ours) > 0,
+        usual_agrees=truth * math.log(pair.usual) > 0,
     )
 
 
@@ -119,18 +122,18 @@ def main() -> int:
     bars, progress = Bars(), Progress()
     found: list[Verdict] = []
     same_tokens = True
-    print(f"{'pair':40s} seed   truth    ours   usual   (second over first)")
+    print(f"{'pair':40s} seed   truth    ours   usual      its rounds   (second over first)")
     with bench() as here:
         for pair in PAIRS[: asked.pairs]:
             for seed in range(asked.seeds):
                 progress.say(f"{pair.name}, seed {seed}")
-                one, other = _speeds(here, pair, seed)
-                same_tokens &= one.kept == other.kept
-                said = verdict(one, other)
+                ratios, is_same = _ratios(here, pair, seed)
+                same_tokens &= is_same
+                said = verdict(ratios)
                 found.append(said)
-                ratios = [getattr(other, name) / getattr(one, name) for name in ("truth", "ours", "usual")]
                 remark = "tie" if said.is_tie else "" if said.usual_agrees else "the usual metric is wrong"
-                cells = " ".join(f"{ratio:7.3f}" for ratio in ratios)
+                cells = f"{ratios.truth:7.3f} {ratios.ours:7.3f} {ratios.usual:7.3f}"
+                cells += f"   {min(ratios.rounds):5.2f} to {max(ratios.rounds):5.2f}"
                 print(f"{pair.name:40s} {seed:4d} {cells}   {remark}", flush=True)
     print()
     ordered = [said for said in found if not said.is_tie]
@@ -149,32 +152,34 @@ def main() -> int:
     return bars.exit_code
 
 
-def _speeds(here: Bench, pair: Pair, seed: int) -> Sequence[Speeds]:
-    """Run trial and plain training of both members in turn, which comes first by the seed."""
+def _ratios(here: Bench, pair: Pair, seed: int) -> tuple[Ratios, bool]:
+    """Run trials and plain training of both; return what they say, and whether the tokens are the same."""
     configs = [
         composed(*MODEL, *MEASURE, *pair.both, f"seed={seed}"),
         composed(*MODEL, *MEASURE, *pair.both, *pair.other, f"seed={seed}"),
     ]
-    order = [0, 1] if seed % 2 == 0 else [1, 0]
-    train = partial(plain_training, n_examples=EXAMPLES, seed=seed, n_copies=COPIES)
+    order = (0, 1) if seed % 2 == 0 else (1, 0)
     trials = {place: measures_of(here.trial(configs[place]), pair.name) for place in order}
-    plain = {place: here.child(replace(configs[place]), train) for place in order}
-    return [
-        Speeds(
-            truth=plain[place].samples / plain[place].seconds,
-            ours=trials[place]["tokens_per_second"],
-            usual=plain[place].slots / plain[place].seconds,
-            kept=trials[place]["kept_tokens"],
-            spread=_spread(plain[place].pass_seconds),
-        )
-        for place in (0, 1)
-    ]
+    first, second = _plain(here, configs, here.folder / "pauses" / f"{pair.name} {seed}", seed)
+    ratios = Ratios(
+        truth=second.samples / second.seconds / (first.samples / first.seconds),
+        ours=trials[1]["tokens_per_second"] / trials[0]["tokens_per_second"],
+        usual=second.slots / second.seconds / (first.slots / first.seconds),
+        rounds=[its / other for its, other in zip(second.between, first.between, strict=True)],
+    )
+    return ratios, trials[0]["kept_tokens"] == trials[1]["kept_tokens"]
 
 
-def _spread(seconds: Sequence[float]) -> float:
-    """Return half of the 95 % interval of a mean, as a share of it."""
-    known = interval(seconds)
-    return (known.high - known.mean) / known.mean
+def _plain(here: Bench, configs: Sequence[TrialConfig], folder: Path, seed: int) -> Sequence[Timed]:
+    """Train plainly, a pass of each in turn."""
+
+    def child(config: TrialConfig, pauses: Pauses) -> Timed:
+        train = partial(plain_training, n_examples=EXAMPLES, seed=seed, n_copies=COPIES, pauses=pauses)
+        timed: Timed = here.child(config, train)
+        return timed
+
+    # Evenly apart over the timed copies, the ends left out: so a stretch is a pass.
+    return in_turn([partial(child, config) for config in configs], folder, n_pauses=COPIES - 2)
 
 
 if __name__ == "__main__":

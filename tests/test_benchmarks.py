@@ -4,6 +4,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -222,24 +223,21 @@ def test_every_case_has_a_name_of_its_own(load: Load) -> None:
 # Ranking.
 
 
-def speeds(ranking: ModuleType, truth: float, ours: float, usual: float, spread: float = 0.01) -> Any:
-    return ranking.Speeds(truth=truth, ours=ours, usual=usual, kept=1.0, spread=spread)
-
-
 def test_a_metric_agrees_when_it_says_that_the_faster_is_faster(load: Load) -> None:
     ranking = load("ranking_truth")
 
-    said = ranking.verdict(speeds(ranking, 1.0, 10.0, 20.0), speeds(ranking, 1.5, 14.0, 15.0))
+    said = ranking.verdict(ranking.Ratios(truth=1.5, ours=1.4, usual=0.75, rounds=[1.4, 1.6]))
 
     assert said == ranking.Verdict(is_tie=False, ours_agrees=True, usual_agrees=False)
 
 
-def test_a_pair_nearer_than_its_spread_is_a_tie(load: Load) -> None:
+@pytest.mark.parametrize("rounds", [[1.2, 1.1, 0.9], [0.9, 0.9, 0.9]])
+def test_a_pair_of_which_not_the_same_is_faster_in_every_round_is_a_tie(
+    load: Load, rounds: list[float]
+) -> None:
     ranking = load("ranking_truth")
 
-    said = ranking.verdict(speeds(ranking, 1.0, 1.0, 1.0, 0.05), speeds(ranking, 1.06, 1.0, 1.0, 0.05))
-
-    assert said.is_tie
+    assert ranking.verdict(ranking.Ratios(truth=1.06, ours=1.0, usual=1.0, rounds=rounds)).is_tie
 
 
 # Plain training.
@@ -263,24 +261,65 @@ def test_a_clock_takes_the_time_of_pauses_out(load: Load) -> None:
     assert clock.seconds(first=1) == pytest.approx(2.0)
 
 
-def test_passes_are_between_the_ends_of_their_steps(load: Load) -> None:
-    clock = load("_plain").StepClock(ends=[1.0, 2.0, 4.0, 6.0, 9.0, 12.0])
-
-    assert clock.between(first=2, n_steps=2) == (4.0, 6.0)
-
-
 def test_pauses_are_evenly_apart_and_none_is_at_the_end(load: Load) -> None:
     assert load("_plain").even_steps(n_steps=108, n_first=8, n_pauses=3) == frozenset({33, 58, 83})
 
 
 def test_nobody_waits_on_a_pipe_once_it_is_over(load: Load, tmp_path: Path) -> None:
-    pauses = load("_plain").Pauses(tmp_path / "pipes", 1)
+    pauses = load("_pauses").Pauses(tmp_path / "pipes", 1)
     pauses.make()
 
     pauses.end()
     pauses.wait()
 
     assert pauses.over.exists()
+
+
+def test_a_training_that_has_stopped_goes_on_when_told_and_when_nobody_listens_any_more(
+    load: Load, tmp_path: Path
+) -> None:
+    pauses = load("_pauses").Pauses(tmp_path / "pipes", 2)
+    pauses.make()
+    went_on: list[int] = []
+
+    def train() -> None:
+        for number in range(3):
+            pauses.wait()
+            went_on.append(number)
+
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        training = threads.submit(train)
+        stops = pauses.stops(training)
+        next(stops)
+        assert went_on == []
+        next(stops)
+        assert went_on == [0]
+        pauses.end()
+
+    assert went_on == [0, 1, 2]
+
+
+def test_a_training_that_ends_before_its_stop_is_an_error(load: Load, tmp_path: Path) -> None:
+    pauses = load("_pauses").Pauses(tmp_path / "pipes", 1)
+    pauses.make()
+
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        training = threads.submit(lambda: None)
+        with pytest.raises(RuntimeError, match="before its stop 1"):
+            next(pauses.stops(training))
+
+
+# Processes of one training.
+
+
+def test_a_process_is_held_against_its_round_so_that_a_slow_minute_is_nobodys_fault(load: Load) -> None:
+    spread = load("allocator_spread")
+    passes = [[1.0, 2.0, 1.0], [1.0, 2.0, 1.0], [1.1, 2.2, 1.1]]
+
+    assert spread.over_the_round(passes) == pytest.approx([1.0, 1.0, 1.1])
+    assert spread.spread(spread.over_the_round(passes)) == pytest.approx(0.1)
+    assert spread.wandered(passes) == pytest.approx(1.0)
+    assert spread.middle(passes) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -305,10 +344,11 @@ def test_the_training_around_a_pause_is_that_from_the_pause_before_to_the_one_af
     """Six steps of ten tokens a second each; the fourth is slow."""
     ends = [1.0, 2.0, 3.0, 7.0, 8.0, 9.0]
 
-    around = load("_plain").stretches(ends, [10] * 6, first=1, pause_after=[3, 4])
+    stretches = load("_plain").stretches
 
-    assert around == (30 / 6.0, 30 / 6.0)
-    assert load("_plain").stretches(ends, [10] * 6, first=1, pause_after=[2, 3]) == (20 / 2.0, 40 / 7.0)
+    assert stretches(ends, [10] * 6, [1, 3, 4, 6], n_each=2) == (30 / 6.0, 30 / 6.0)
+    assert stretches(ends, [10] * 6, [1, 2, 3, 6], n_each=2) == (20 / 2.0, 40 / 7.0)
+    assert stretches(ends, [10] * 6, [1, 3, 4, 6]) == (20 / 2.0, 10 / 4.0, 20 / 2.0)
 
 
 def test_dealt_parts_are_alike_and_lose_nothing(load: Load) -> None:
@@ -333,9 +373,10 @@ def test_accuracy_is_judged_by_the_median_the_worst_and_the_length(
         name: accuracy.Compared(
             tokens_per_second=100.0,
             n_windows=35,
-            standard=accuracy.Short(short, n_windows=4, n_warm_up=0, is_settled=True),
-            quick=accuracy.Short(short, n_windows=2, n_warm_up=0, is_settled=True),
+            standard=accuracy.Short(short, n_windows=4, n_warm_up=0, is_settled=True, precision=0.03),
+            quick=accuracy.Short(short, n_windows=2, n_warm_up=0, is_settled=True, precision=0.1),
             drift=0.0,
+            noise=0.05,
         )
         for name, short in {"a": 101.0, "b": 98.0, "c": 107.0}.items()
     }
@@ -343,7 +384,33 @@ def test_accuracy_is_judged_by_the_median_the_worst_and_the_length(
     accuracy.judge(found, bars)
 
     assert bars.failed == ["worst difference of a set-up", "the long trials are long"]
-    assert "2.0% of 3 set-ups" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "2.0% of 3 set-ups" in said
+    assert "2 of 3 long figures lie within" in said
+
+
+@pytest.mark.parametrize(("noise", "n_failed"), [(0.11, 0), (0.09, 2)])
+def test_a_difference_is_no_failure_where_stretches_of_the_long_trial_differ_as_much(
+    load: Load, noise: float, n_failed: int
+) -> None:
+    accuracy, bars = load("measurement_accuracy"), load("_common").Bars()
+    short = accuracy.Short(90.0, n_windows=4, n_warm_up=0, is_settled=True, precision=0.03)
+    one = accuracy.Compared(100.0, n_windows=40, standard=short, quick=short, drift=0.0, noise=noise)
+
+    accuracy.judge({"a": one}, bars)
+
+    assert len(bars.failed) == n_failed
+
+
+def test_noise_is_how_far_stretches_of_a_long_trial_lie_from_the_whole(load: Load) -> None:
+    accuracy = load("measurement_accuracy")
+    reading = accuracy.Reading(accuracy.TokenCount(tokens=100, slots=100))
+    windows = [accuracy.Window(seconds, reading) for seconds in [1.0, 1.0, 1.25, 1.25] * 5]
+
+    assert accuracy.stretch_noise(windows, 4) == pytest.approx(0.0)
+    # Ten stretches at 100 and 80 in turn: s = 10.54, t(9) = 2.262, over the whole's 88.9.
+    assert accuracy.stretch_noise(windows, 2) == pytest.approx(2.262 * 10.54 * 1.1**0.5 / 88.89, rel=1e-3)
+    assert accuracy.stretch_noise(windows, 11) == float("inf")
 
 
 def test_a_short_trial_is_what_the_rule_that_ends_measuring_makes_of_the_first_windows(load: Load) -> None:

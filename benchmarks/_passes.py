@@ -1,15 +1,71 @@
-"""A trainer that trains pass after pass, and a callback at their edges: what several proofs drive."""
+"""Plain TRL training, pass after pass over the same batches: the trainer, a callback, a plain clock."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from _common import settings
+from _pauses import Pauses
+from _plain import row_tokens
 
 from memsweep.config.schema import TrialConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Passes of one training, timed with a plain clock.
+
+    Attributes:
+        seconds: Of each pass.
+        examples: Source examples that each trains, what fills its last block among them.
+        slots: What the library itself counted as tokens, of each pass.
+    """
+
+    seconds: list[float]
+    examples: float
+    slots: list[int]
+
+
+def timed_passes(config: TrialConfig, folder: Path, *, pauses: Pauses, is_loose: bool = True) -> Passes:
+    """Train plainly in this process, made for it alone; stop after each pass, and leave that time out.
+
+    Args:
+        config: The set-up.
+        folder: Where the trainer may write.
+        pauses: As many as there are to be passes.
+        is_loose: Whether the C library's allocator is as in a trial's timed passes, else its own.
+    """
+    from memsweep.measure.allocator import loosen
+
+    if is_loose:
+        loosen()
+    trainer, steps = trainer_for_passes(config, folder, pauses.n_pauses)
+    trainer.args.include_num_input_tokens_seen = "all"
+    tokens = row_tokens(trainer)
+    n_rows = len(trainer.row_order) // pauses.n_pauses
+    of_pass, of_all = (
+        sum(tokens[row] for row in rows) for rows in (trainer.row_order[:n_rows], set(trainer.row_order))
+    )
+    seconds: list[float] = []
+    slots: list[int] = []
+    began, seen = time.perf_counter(), 0
+
+    def step_ended(step: int, control: object) -> None:
+        nonlocal began, seen
+        del control
+        if step % steps == 0:
+            seconds.append(time.perf_counter() - began)
+            slots.append(int(trainer.state.num_input_tokens_seen) - seen)
+            pauses.wait()
+            began, seen = time.perf_counter(), int(trainer.state.num_input_tokens_seen)
+
+    at_step_ends(trainer, step_ended)
+    trainer.train()
+    return Passes(seconds, config.measure.probe_examples * of_pass / of_all, slots)
 
 
 def trainer_for_passes(config: TrialConfig, folder: Path, n_passes: int) -> tuple[Any, int]:

@@ -28,20 +28,16 @@ class Timed:
 
     Attributes:
         seconds: From the end of the first steps to the end of the last, waits left out.
-        samples: Source examples.
         tokens: Tokens of their rows.
         slots: What the library itself counted as tokens.
-        between: Tokens per second from each pause (or the begin) to the next (or the end).
         around: Tokens per second around each pause, from the pause before it (or the begin) to the one after
             (or the end): what drifts with the machine drifts for these steps as for what ran in the pause.
     """
 
     seconds: float
-    samples: float
     tokens: int
-    slots: int = 0
-    between: tuple[float, ...] = ()
-    around: tuple[float, ...] = ()
+    slots: int
+    around: tuple[float, ...]
 
 
 @dataclass
@@ -81,19 +77,20 @@ def even_steps(n_steps: int, n_first: int, n_pauses: int) -> frozenset[int]:
 
 
 def stretches(
-    ends: Sequence[float], step_tokens: Sequence[int], edges: Sequence[int], n_each: int = 1
+    ends: Sequence[float], step_tokens: Sequence[int], first: int, pause_after: Sequence[int]
 ) -> tuple[float, ...]:
-    """Return tokens per second of each stretch between edges, or of each so many in a row.
+    """Return tokens per second around each pause.
 
     Args:
         ends: Seconds at the end of each step, pauses left out.
         step_tokens: Tokens of each step.
-        edges: Steps after which a stretch begins or ends, in order.
-        n_each: Stretches that a figure is of.
+        first: The step after which time counts.
+        pause_after: The steps after which there were pauses, in order.
     """
+    edges = [first, *pause_after, len(ends)]
     return tuple(
         sum(step_tokens[begin:end]) / (ends[end - 1] - ends[begin - 1])
-        for begin, end in zip(edges, edges[n_each:], strict=False)
+        for begin, end in zip(edges, edges[2:], strict=False)
     )
 
 
@@ -125,10 +122,9 @@ def plain_training(
     *,
     n_examples: int,
     seed: int,
-    n_first: int | None = None,
-    n_copies: int = 1,
-    n_parts: int = 1,
-    pauses: Pauses | None = None,
+    n_first: int,
+    n_parts: int,
+    pauses: Pauses,
 ) -> Timed:
     """Train in this process, which must have been made for it.
 
@@ -137,9 +133,7 @@ def plain_training(
         folder: Where the trainer may write.
         n_examples: Source examples, at even quantiles of length.
         seed: Decides their order.
-        n_first: Steps before time runs, at most a quarter of all; None means those of the first copy.
-        n_copies: How often the examples follow each other, as one data set: a pass of its own would end with
-            a short batch, of which a long training has but one.
+        n_first: Steps before time runs, at most a quarter of all.
         n_parts: Parts of the examples that are alike (`dealt`).
         pauses: Where to stop.
     """
@@ -160,7 +154,7 @@ def plain_training(
     request, _ = trial_request(config, settings(config), where, folder)
     examples = probe(config.dataset, config.trainer.data, n_examples, seed, batch=config.trainer.batch)
     rows_in_order = dealt(examples.rows, n_parts, seed, config.trainer.batch)
-    data = datasets.Dataset.from_list(rows_in_order * n_copies)
+    data = datasets.Dataset.from_list(rows_in_order)
     request = replace(request, data=data, longest=None)
     if where is Device.CPU:
         torch.set_num_threads(config.launch.threads or n_cores())
@@ -173,22 +167,18 @@ def plain_training(
         trainer.row_order = packed_order(len(rows), seed)
         rows = [rows[place] for place in trainer.row_order]
     n_steps = -(-len(rows) // batch)
-    per_copy = max(1, n_steps // n_copies)
-    first = per_copy if n_first is None else max(1, min(n_first, n_steps // 4))
-    pause_after = even_steps(n_steps, first, pauses.n_pauses) if pauses else frozenset()
+    first = max(1, min(n_first, n_steps // 4))
+    pause_after = even_steps(n_steps, first, pauses.n_pauses)
     clock = StepClock(pauses=pauses, pause_after=pause_after)
     seen = _attach(trainer, clock)
     trainer.train()
     timed = sum(rows[first * batch :])
     of_step = [sum(rows[at : at + batch]) for at in range(0, len(rows), batch)]
-    edges = [first, *sorted(pause_after), n_steps]
     return Timed(
         seconds=clock.seconds(first),
-        samples=n_examples * n_copies * timed / sum(rows),
         tokens=timed,
         slots=seen[-1] - seen[first - 1],
-        between=stretches(clock.ends, of_step, edges),
-        around=stretches(clock.ends, of_step, edges, n_each=2),
+        around=stretches(clock.ends, of_step, first, sorted(pause_after)),
     )
 
 

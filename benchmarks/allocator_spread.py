@@ -17,10 +17,9 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from _common import Bars, Bench, bench, composed, parser
-from _passes import at_step_ends, trainer_for_passes
+from _passes import Passes, timed_passes
 from _pauses import Pauses, in_turn
 
 from memsweep.config.schema import TrialConfig
@@ -40,7 +39,7 @@ OWN, LOOSE = "glibc's own", "loose"
 N_ROUNDS, N_WARM_UP = 7, 2
 SPREAD_SHARE = 0.06
 
-Passes = Sequence[Sequence[float]]
+Rounds = Sequence[Sequence[float]]
 """Seconds of each process's passes, of one kind: a row a process, a column a round."""
 
 
@@ -67,13 +66,13 @@ def main() -> int:
     return bars.exit_code
 
 
-def timed(here: Bench, config: TrialConfig, n_processes: int) -> Mapping[str, Passes]:
+def timed(here: Bench, config: TrialConfig, n_processes: int) -> Mapping[str, Rounds]:
     """Let so many processes of each kind train in turn, and return their timed passes."""
     kinds = [kind for _ in range(n_processes) for kind in (OWN, LOOSE)]
 
     def child(kind: str, pauses: Pauses) -> list[float]:
-        train = partial(pass_seconds, pauses=pauses, is_loose=kind == LOOSE)
-        return list(here.child(config, train)[N_WARM_UP:])
+        trained: Passes = here.child(config, partial(timed_passes, pauses=pauses, is_loose=kind == LOOSE))
+        return trained.seconds[N_WARM_UP:]
 
     every = in_turn(
         [partial(child, kind) for kind in kinds], here.folder / "pauses", n_pauses=N_WARM_UP + N_ROUNDS
@@ -84,7 +83,7 @@ def timed(here: Bench, config: TrialConfig, n_processes: int) -> Mapping[str, Pa
     }
 
 
-def over_the_round(passes: Passes) -> list[float]:
+def over_the_round(passes: Rounds) -> list[float]:
     """Return each process's pass over the median of that round's, the median over the rounds."""
     rounds = [statistics.median(one) for one in zip(*passes, strict=True)]
     return [
@@ -92,7 +91,7 @@ def over_the_round(passes: Passes) -> list[float]:
     ]
 
 
-def middle(passes: Passes) -> float:
+def middle(passes: Rounds) -> float:
     """Return the median over the rounds of a round's median."""
     return statistics.median(statistics.median(one) for one in zip(*passes, strict=True))
 
@@ -102,37 +101,9 @@ def spread(figures: Sequence[float]) -> float:
     return max(figures) / min(figures) - 1
 
 
-def wandered(passes: Passes) -> float:
+def wandered(passes: Rounds) -> float:
     """Return the slowest round's median over the fastest's, less 1."""
     return spread([statistics.median(one) for one in zip(*passes, strict=True)])
-
-
-def pass_seconds(config: TrialConfig, folder: Path, *, pauses: Pauses, is_loose: bool) -> list[float]:
-    """Return the seconds of each pass of plain training in this process, made for it alone.
-
-    It stops after each pass, as often as `pauses` says; that time is in none.
-    """
-    import time
-
-    from memsweep.measure.allocator import loosen
-
-    if is_loose:
-        loosen()
-    trainer, steps = trainer_for_passes(config, folder, pauses.n_pauses)
-    seconds: list[float] = []
-    began = time.perf_counter()
-
-    def step_ended(step: int, control: object) -> None:
-        nonlocal began
-        del control
-        if step % steps == 0:
-            seconds.append(time.perf_counter() - began)
-            pauses.wait()
-            began = time.perf_counter()
-
-    at_step_ends(trainer, step_ended)
-    trainer.train()
-    return seconds
 
 
 if __name__ == "__main__":

@@ -5,16 +5,18 @@
 
 Both members of a pair train the same tokens of the same embedded examples, once padded, once not or less, so
 the one that trains more examples a second is the faster one.  That truth comes from plain TRL training with a
-plain clock, both members there at once and training in turn, a pass each, so that a machine that wanders does
-so for both.  Our figure comes from a trial of each; the usual metric is what transformers itself counts in
-the plain training, with padding (`include_num_input_tokens_seen`), per second.  A pair of which not the same
-one is the faster in every round is a tie and proves nothing (eight rounds: a sign test, below 1 %).  The bar:
-our metric orders every other pair as the truth does, and most are not ties.
+plain clock, pass after pass over the batches that a trial has, both members there at once and training in
+turn, a pass each, so that a machine that wanders does so for both.  Our figure comes from a trial of each;
+the usual metric is what transformers itself counts in the plain training, with padding
+(`include_num_input_tokens_seen`), per second.  A pair of which not the same one is the faster in every round
+is a tie and proves nothing (eight rounds: a sign test, below 1 %).  The bar: our metric orders every other
+pair as the truth does, and most are not ties.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +24,8 @@ from functools import partial
 from pathlib import Path
 
 from _common import Bars, Bench, Progress, bench, composed, measures_of, parser
+from _passes import Passes, timed_passes
 from _pauses import Pauses, in_turn
-from _plain import Timed, plain_training
 
 from memsweep.config.schema import TrialConfig
 
@@ -36,7 +38,7 @@ MEASURE = (
     "measure.min_passes=3",
     "measure.max_passes=8",
 )
-EXAMPLES, COPIES = 16, 9  # the first is warm-up
+N_WARM_UP, N_ROUNDS = 1, 8
 
 FLAT, WHOLE = "technique/padding_free=enabled", "technique/truncation=none"
 
@@ -160,26 +162,33 @@ def _ratios(here: Bench, pair: Pair, seed: int) -> tuple[Ratios, bool]:
     ]
     order = (0, 1) if seed % 2 == 0 else (1, 0)
     trials = {place: measures_of(here.trial(configs[place]), pair.name) for place in order}
-    first, second = _plain(here, configs, here.folder / "pauses" / f"{pair.name} {seed}", seed)
+    first, second = _plain(here, configs, here.folder / "pauses" / f"{pair.name} {seed}")
+    rounds = [
+        (one / first.examples) / (other / second.examples)
+        for one, other in zip(first.seconds[N_WARM_UP:], second.seconds[N_WARM_UP:], strict=True)
+    ]
     ratios = Ratios(
-        truth=second.samples / second.seconds / (first.samples / first.seconds),
+        truth=_rate(second, second.examples) / _rate(first, first.examples),
         ours=trials[1]["tokens_per_second"] / trials[0]["tokens_per_second"],
-        usual=second.slots / second.seconds / (first.slots / first.seconds),
-        rounds=[its / other for its, other in zip(second.between, first.between, strict=True)],
+        usual=_rate(second, second.slots[-1]) / _rate(first, first.slots[-1]),
+        rounds=rounds,
     )
     return ratios, trials[0]["kept_tokens"] == trials[1]["kept_tokens"]
 
 
-def _plain(here: Bench, configs: Sequence[TrialConfig], folder: Path, seed: int) -> Sequence[Timed]:
+def _rate(passes: Passes, amount: float) -> float:
+    """Return so much a pass, per second."""
+    return amount / statistics.fmean(passes.seconds[N_WARM_UP:])
+
+
+def _plain(here: Bench, configs: Sequence[TrialConfig], folder: Path) -> Sequence[Passes]:
     """Train plainly, a pass of each in turn."""
 
-    def child(config: TrialConfig, pauses: Pauses) -> Timed:
-        train = partial(plain_training, n_examples=EXAMPLES, seed=seed, n_copies=COPIES, pauses=pauses)
-        timed: Timed = here.child(config, train)
-        return timed
+    def child(config: TrialConfig, pauses: Pauses) -> Passes:
+        trained: Passes = here.child(config, partial(timed_passes, pauses=pauses))
+        return trained
 
-    # Evenly apart over the timed copies, the ends left out: so a stretch is a pass.
-    return in_turn([partial(child, config) for config in configs], folder, n_pauses=COPIES - 2)
+    return in_turn([partial(child, config) for config in configs], folder, n_pauses=N_WARM_UP + N_ROUNDS)
 
 
 if __name__ == "__main__":

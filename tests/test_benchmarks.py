@@ -344,11 +344,10 @@ def test_the_training_around_a_pause_is_that_from_the_pause_before_to_the_one_af
     """Six steps of ten tokens a second each; the fourth is slow."""
     ends = [1.0, 2.0, 3.0, 7.0, 8.0, 9.0]
 
-    stretches = load("_plain").stretches
+    around = load("_plain").stretches(ends, [10] * 6, first=1, pause_after=[3, 4])
 
-    assert stretches(ends, [10] * 6, [1, 3, 4, 6], n_each=2) == (30 / 6.0, 30 / 6.0)
-    assert stretches(ends, [10] * 6, [1, 2, 3, 6], n_each=2) == (20 / 2.0, 40 / 7.0)
-    assert stretches(ends, [10] * 6, [1, 3, 4, 6]) == (20 / 2.0, 10 / 4.0, 20 / 2.0)
+    assert around == (30 / 6.0, 30 / 6.0)
+    assert load("_plain").stretches(ends, [10] * 6, first=1, pause_after=[2, 3]) == (20 / 2.0, 40 / 7.0)
 
 
 def test_dealt_parts_are_alike_and_lose_nothing(load: Load) -> None:

@@ -86,7 +86,7 @@ lint: $(STAMP)  ## Check formatting, style and types
 	@$(RUN) -m ruff check .
 	@$(RUN) -m mypy
 
-bench: $(STAMP)  ## Run the proofs of what is claimed of the measurements, half an hour; see benchmarks/README.md
+bench: $(STAMP)  ## Run the proofs of what is claimed of the measurements, an hour or more; see benchmarks/README.md
 	@$(RUN) benchmarks/all.py $(ARGS)
 
 bench-replay: $(STAMP)  ## Search spaces that were measured already with every sampler, and print who needs how many trials

@@ -5,14 +5,17 @@
 
 Plain training of one set-up, no instrument, each time in a child of its own.  All children are there at once
 and train in turn, a pass each in random order while the others wait: a machine whose own speed wanders
-within minutes does so for all of them alike.  A process's figure is the median, over the rounds, of its pass
+within minutes does so for all of them alike.  A process's figure is the mean, over the rounds, of its pass
 over the round's median of its kind.  Bar: with the loose allocator, in which a trial's speed is taken, the
-slowest process is within 6 % of the fastest.  That of glibc's own is printed, how much faster loose is, and
-how far the machine wandered.
+slowest process is within 6 % of the fastest.  How far they would seem apart if all were alike is known from
+dealing each round's times out to the processes at random (a permutation test, 95 %): a spread beyond the bar
+but not beyond that proves nothing.  That of glibc's own is printed, how much faster loose is, and how far the
+machine wandered.
 """
 
 from __future__ import annotations
 
+import random
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -61,9 +64,20 @@ def main() -> int:
     faster = middle(found[OWN]) / middle(found[LOOSE])
     print(f"\nglibc's own: {spreads[OWN]:.1%} between processes; loose is {faster:.2f} times as fast")
     print(f"meanwhile the machine wandered by {wandered(found[LOOSE]):.1%} between rounds")
-    figure = f"{spreads[LOOSE]:.1%} between processes, at most {SPREAD_SHARE:.0%}"
-    bars.check("loose: processes agree", held=spreads[LOOSE] <= SPREAD_SHARE, figure=figure)
+    judge(spreads[LOOSE], spread_of_chance(found[LOOSE]), bars)
     return bars.exit_code
+
+
+def judge(spread_loose: float, chance: float, bars: Bars) -> None:
+    """Print whether the bar holds."""
+    name = "loose: processes agree"
+    figure = f"{spread_loose:.1%} between processes, at most {SPREAD_SHARE:.0%}"
+    if SPREAD_SHARE < spread_loose <= chance:
+        bars.cannot_tell(
+            name, figure=figure, reason=f"passes differ so that chance makes it up to {chance:.1%}"
+        )
+    else:
+        bars.check(name, held=spread_loose <= SPREAD_SHARE, figure=figure)
 
 
 def timed(here: Bench, config: TrialConfig, n_processes: int) -> Mapping[str, Rounds]:
@@ -84,10 +98,10 @@ def timed(here: Bench, config: TrialConfig, n_processes: int) -> Mapping[str, Ro
 
 
 def over_the_round(passes: Rounds) -> list[float]:
-    """Return each process's pass over the median of that round's, the median over the rounds."""
+    """Return each process's pass over the median of that round's, the mean over the rounds."""
     rounds = [statistics.median(one) for one in zip(*passes, strict=True)]
     return [
-        statistics.median(mine / of_all for mine, of_all in zip(one, rounds, strict=True)) for one in passes
+        statistics.fmean(mine / of_all for mine, of_all in zip(one, rounds, strict=True)) for one in passes
     ]
 
 
@@ -99,6 +113,17 @@ def middle(passes: Rounds) -> float:
 def spread(figures: Sequence[float]) -> float:
     """Return the largest over the smallest, less 1."""
     return max(figures) / min(figures) - 1
+
+
+def spread_of_chance(passes: Rounds, n_deals: int = 2_000) -> float:
+    """Return the spread that 95 % of random deals of each round's times to the processes stay within."""
+    chance = random.Random(0)
+    rounds = [list(one) for one in zip(*passes, strict=True)]
+    dealt = sorted(
+        spread(over_the_round(list(zip(*(chance.sample(one, len(one)) for one in rounds), strict=True))))
+        for _ in range(n_deals)
+    )
+    return dealt[round(0.95 * n_deals) - 1]
 
 
 def wandered(passes: Rounds) -> float:

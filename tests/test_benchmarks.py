@@ -322,6 +322,29 @@ def test_a_process_is_held_against_its_round_so_that_a_slow_minute_is_nobodys_fa
     assert spread.middle(passes) == pytest.approx(1.0)
 
 
+def test_chance_alone_spreads_what_differs_from_round_to_round_and_not_what_does_not(load: Load) -> None:
+    spread = load("allocator_spread")
+    alike = [[1.0, 2.0, 3.0]] * 3  # the machine wandered, for all alike
+    one_is_slow = [[1.0] * 9, [1.0] * 9, [1.2] * 9]
+
+    assert spread.spread_of_chance(alike) == pytest.approx(0.0)
+    assert spread.spread_of_chance(one_is_slow) < 0.15 < spread.spread(spread.over_the_round(one_is_slow))
+
+
+@pytest.mark.parametrize(
+    ("found", "chance", "said"), [(0.05, 0.0, "HOLDS"), (0.08, 0.09, "NOISE"), (0.08, 0.07, "FAILS")]
+)
+def test_a_spread_that_chance_makes_is_no_failure(
+    load: Load, capsys: pytest.CaptureFixture[str], found: float, chance: float, said: str
+) -> None:
+    bars = load("_common").Bars()
+
+    load("allocator_spread").judge(found, chance, bars)
+
+    assert capsys.readouterr().out.startswith(said)
+    assert bool(bars.failed) == (said == "FAILS")
+
+
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [

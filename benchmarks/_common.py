@@ -72,8 +72,18 @@ class Bars:
 
     failed: list[str] = field(default_factory=list)
 
-    def check(self, name: str, *, held: bool, figure: str) -> None:
-        """Print a claim, the figure, and whether it holds."""
+    def check(self, name: str, *, held: bool, figure: str, noise: str = "") -> None:
+        """Print a claim, the figure, and whether it holds.
+
+        Args:
+            name: The claim.
+            held: Whether it holds.
+            figure: What was found, beside the bar.
+            noise: What of this machine explains a bar that was missed; empty where nothing does.
+        """
+        if noise and not held:
+            self.cannot_tell(name, figure=figure, reason=noise)
+            return
         print(f"{'HOLDS' if held else 'FAILS'}  {name}: {figure}", flush=True)
         if not held:
             self.failed.append(name)

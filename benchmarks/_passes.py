@@ -47,9 +47,8 @@ def timed_passes(config: TrialConfig, folder: Path, *, pauses: Pauses, is_loose:
     trainer.args.include_num_input_tokens_seen = "all"
     tokens = row_tokens(trainer)
     n_rows = len(trainer.row_order) // pauses.n_pauses
-    of_pass, of_all = (
-        sum(tokens[row] for row in rows) for rows in (trainer.row_order[:n_rows], set(trainer.row_order))
-    )
+    of_pass = sum(tokens[row] for row in trainer.row_order[:n_rows])
+    of_all = sum(tokens[row] for row in set(trainer.row_order))
     seconds: list[float] = []
     slots: list[int] = []
     began, seen = time.perf_counter(), 0

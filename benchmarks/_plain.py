@@ -110,8 +110,7 @@ def dealt(rows: Sequence[Any], n_parts: int, seed: int, batch: int) -> list[Any]
 def packed_order(n_rows: int, seed: int) -> list[int]:
     """Return an order of packed rows, which come sorted by how full they are.
 
-    As they come, each few steps would have rows of a new length, for which oneDNN makes its kernels first; a
-    training shuffles them, and has seen the lengths of its batches soon.
+    A training shuffles them; as they come, the full ones would all be first.
     """
     return random.Random(seed).sample(range(n_rows), n_rows)
 

@@ -165,22 +165,19 @@ def judge(found: Mapping[str, Compared], bars: Bars) -> None:
     shortest = min(found.values(), key=lambda one: one.times_longer)
     beyond = [name for name, one in found.items() if abs(one.difference) > WORST_SHARE]
     noise = statistics.median(one.noise for one in found.values())
-    _judge(
-        bars,
+    bars.check(
         "median difference of a set-up",
-        is_held=middle <= MEDIAN_SHARE,
-        is_noise=middle <= noise,
+        held=middle <= MEDIAN_SHARE,
         figure=f"{middle:.1%} of {len(found)} set-ups, at most {MEDIAN_SHARE:.0%}",
-        reason=f"stretches as long differ by up to {noise:.1%}, the median of the set-ups",
+        noise=f"stretches as long differ by up to {noise:.1%}, the median" if middle <= noise else "",
     )
     reach = ", ".join(f"{found[name].noise:.1%} ({name})" for name in beyond)
-    _judge(
-        bars,
+    is_noise = all(found[name].is_within_noise for name in beyond)
+    bars.check(
         "worst difference of a set-up",
-        is_held=not beyond,
-        is_noise=all(found[name].is_within_noise for name in beyond),
+        held=not beyond,
         figure=f"{largest:.1%} ({worst}), at most {WORST_SHARE:.0%}",
-        reason=f"stretches as long differ by up to {reach}",
+        noise=f"stretches as long differ by up to {reach}" if is_noise else "",
     )
     bars.check(
         "the long trials are long",
@@ -191,14 +188,6 @@ def judge(found: Mapping[str, Compared], bars: Bars) -> None:
     print(
         f"{n_within} of {len(found)} long figures lie within what the short trial said of its own precision"
     )
-
-
-def _judge(bars: Bars, name: str, *, is_held: bool, is_noise: bool, figure: str, reason: str) -> None:
-    """Print a claim: whether it holds or fails, or that this machine's noise is as large."""
-    if is_noise and not is_held:
-        bars.cannot_tell(name, figure=figure, reason=reason)
-    else:
-        bars.check(name, held=is_held, figure=figure)
 
 
 def main() -> int:

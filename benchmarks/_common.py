@@ -79,18 +79,15 @@ class Bars:
             name: The claim.
             held: Whether it holds.
             figure: What was found, beside the bar.
-            noise: What of this machine explains a bar that was missed; empty where nothing does.
+            noise: What of this machine explains a bar that was missed, which then is no failure; empty where
+                nothing does.
         """
         if noise and not held:
-            self.cannot_tell(name, figure=figure, reason=noise)
+            print(f"NOISE  {name}: {figure}; this machine cannot tell: {noise}", flush=True)
             return
         print(f"{'HOLDS' if held else 'FAILS'}  {name}: {figure}", flush=True)
         if not held:
             self.failed.append(name)
-
-    def cannot_tell(self, name: str, *, figure: str, reason: str) -> None:
-        """Print a claim that this machine can neither show nor refute, and why; it is no failure."""
-        print(f"NOISE  {name}: {figure}; this machine cannot tell: {reason}", flush=True)
 
     @property
     def exit_code(self) -> int:
@@ -124,6 +121,11 @@ def interval(values: Sequence[float]) -> Interval:
     mean = statistics.fmean(values)
     half = t_quantile_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the largest over the smallest, less 1."""
+    return max(values) / min(values) - 1
 
 
 @dataclass

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from _common import Bars, Bench, bench, composed, parser
+from _common import Bars, Bench, bench, composed, parser, spread
 from _passes import Passes, timed_passes
 from _pauses import Pauses, in_turn
 
@@ -106,11 +106,6 @@ def over_the_round(passes: Rounds) -> list[float]:
 def middle(passes: Rounds) -> float:
     """Return the median over the rounds of a round's median."""
     return statistics.median(statistics.median(one) for one in zip(*passes, strict=True))
-
-
-def spread(figures: Sequence[float]) -> float:
-    """Return the largest over the smallest, less 1."""
-    return max(figures) / min(figures) - 1
 
 
 def spread_of_chance(passes: Rounds, n_deals: int = 2_000) -> float:

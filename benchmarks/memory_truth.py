@@ -24,12 +24,12 @@ and a record of allocations cannot know which of it is never touched.  Bar: 5 % 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from _common import Bars, Bench, Progress, bench, catalogue, composed, measures_of, parser
+from _common import Bars, Bench, Progress, bench, catalogue, composed, measures_of, parser, spread
 
 from memsweep.config.schema import TrialConfig
 from memsweep.record.folder import TrialFolder
@@ -102,11 +102,6 @@ def identical(here: Bench, bars: Bars) -> None:
     between = f"{share:.2%} between {bytes_text(min(peaks))} and {bytes_text(max(peaks))}"
     figure = f"{between}, at most {ALIKE_SHARE:.0%}"
     bars.check(f"{N_ALIKE} identical trials agree", held=share <= ALIKE_SHARE, figure=figure)
-
-
-def spread(values: Sequence[float]) -> float:
-    """Return the largest over the smallest, less 1."""
-    return max(values) / min(values) - 1
 
 
 def account(here: Bench, set_ups: Mapping[str, tuple[str, ...]], bars: Bars, progress: Progress) -> None:

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
+from memsweep.config.schema import TrialConfig
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SCRIPTS = sorted(
@@ -449,6 +452,26 @@ def test_a_short_trial_is_what_the_rule_that_ends_measuring_makes_of_the_first_w
     assert found.standard.tokens_per_second == pytest.approx(100.0)
     assert found.tokens_per_second == pytest.approx(3000 / (3 * 1.0 + 27 * 1.25))
     assert found.times_longer == pytest.approx(30 / 3)
+
+
+def test_a_long_trial_that_is_not_ten_times_as_long_is_run_again_with_all_passes_that_it_can_need(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accuracy, passes = load("measurement_accuracy"), []
+
+    class Trials:
+        def trial(self, config: TrialConfig) -> SimpleNamespace:
+            passes.append(config.measure.max_passes)
+            seconds = [0.95, 1.05] * (config.measure.max_passes // 2)
+            return SimpleNamespace(facts={"windows": [{"seconds": one, "tokens": 100} for one in seconds]})
+
+    monkeypatch.setattr(accuracy, "bench", lambda: nullcontext(Trials()))
+    monkeypatch.setattr(accuracy, "measures_of", lambda record, name: record)
+    monkeypatch.setattr(sys, "argv", ["measurement_accuracy.py", "--only", "baseline"])
+
+    accuracy.main()
+
+    assert passes == [100, 200]
 
 
 def test_what_lies_within_the_noise_is_no_failure(load: Load, capsys: pytest.CaptureFixture[str]) -> None:

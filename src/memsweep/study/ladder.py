@@ -52,11 +52,19 @@ class Ladder:
         space, is_legal = self._asker.space, self._asker.is_legal
         top = self._top()
         climbed = [] if top is None else rungs(space, self._baseline, top, is_legal)
-        singles = list(alone(space, self._baseline, is_legal))
-        if top is not None:
-            singles.sort(key=lambda cell: sum(a != b for a, b in zip(cell, top, strict=True)))
+        singles = sorted(alone(space, self._baseline, is_legal), key=lambda cell: self._rank(cell, top))
         wanted = dict.fromkeys((*climbed, *singles))
         return [cell for cell in wanted if self._is_new(cell)]
+
+    def _rank(self, cell: Cell, top: Cell | None) -> tuple[bool, int]:
+        """Return what orders an option alone: whether it changes the training, then how far it is from `top`.
+
+        A report answers first what is to be had without changing what is trained; a search for the front of
+        all set-ups, whatever they change, may have tried few of those.
+        """
+        changes = self._asker.legal.verdict(cell).changes
+        distance = 0 if top is None else sum(a != b for a, b in zip(cell, top, strict=True))
+        return bool(changes), distance
 
     def _is_new(self, cell: Cell) -> bool:
         if self._asker.is_tried(cell):

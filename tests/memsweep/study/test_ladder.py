@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from hydra_plugins.pareto_sweeper._overrides import searched
+from memsweep.record.asked import Origin
+from memsweep.search.proposal import Proposal
 from memsweep.search.space import Cell, Space
-from memsweep.study.ladder import alone, rungs
+from memsweep.search.verdict import Verdict
+from memsweep.study.ladder import Ladder, alone, rungs
 
 PARSER = OverridesParser.create()
 SPACE = Space(
@@ -66,3 +74,38 @@ def test_one_step_needs_no_rungs() -> None:
 
 def test_where_there_is_no_way_up_the_ladder_ends() -> None:
     assert rungs(SPACE, BASELINE, TOP, lambda cell: cell in (BASELINE, TOP)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [({"lora": ("trained parameters",)}, "bfd"), ({"bfd": ("batch",)}, "lora"), ({}, "lora")],
+)
+def test_what_leaves_the_training_as_it_is_is_tried_alone_first(
+    changes: Mapping[str, tuple[str, ...]], first: str
+) -> None:
+    asked: list[Cell] = []
+
+    def verdict(cell: Cell) -> Verdict:
+        return Verdict(
+            changes=tuple(change for label in cell for change in changes.get(str(label), ())),
+            requested_hash=str(cell),
+        )
+
+    def of_cell(cell: Cell) -> Proposal:
+        asked.append(cell)
+        trial: Any = None
+        return Proposal(overrides=(), parameters={}, inside={}, verdict=verdict(cell), trial=trial)
+
+    asker = SimpleNamespace(
+        space=SPACE,
+        is_legal=is_legal,
+        is_tried=lambda cell: False,
+        legal=SimpleNamespace(verdict=verdict),
+        of_cell=of_cell,
+    )
+    book = SimpleNamespace(front=(), study=SimpleNamespace(objectives={}), same_request=lambda request: None)
+
+    proposal = Ladder(cast(Any, asker), cast(Any, book), BASELINE, n_reserved=2).next(2)
+
+    assert changed(asked) == [{first}]
+    assert proposal is not None and proposal.origin is Origin.LADDER

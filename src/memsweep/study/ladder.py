@@ -48,23 +48,24 @@ class Ladder:
         return replace(self._asker.of_cell(cells[0]), origin=Origin.LADDER)
 
     def _missing(self) -> list[Cell]:
-        """Return the cells of the ladder that were not tried: of the best combination first."""
+        """Return the cells of the ladder that were not tried, in the order in which they are to be.
+
+        First what the best combination is built up from, then options alone.  Where that combination changes
+        what is trained, options alone that do not come before it: a report answers first what is to be had
+        without such a change, and the search may have tried little of it.
+        """
         space, is_legal = self._asker.space, self._asker.is_legal
-        top = self._top()
-        climbed = [] if top is None else rungs(space, self._baseline, top, is_legal)
-        singles = sorted(alone(space, self._baseline, is_legal), key=lambda cell: self._rank(cell, top))
-        wanted = dict.fromkeys((*climbed, *singles))
+        singles, top = list(alone(space, self._baseline, is_legal)), self._top()
+        if top is None:
+            return [cell for cell in singles if self._is_new(cell)]
+        singles.sort(key=lambda cell: sum(a != b for a, b in zip(cell, top, strict=True)))
+        first = [cell for cell in singles if not self._changes(cell)] if self._changes(top) else []
+        wanted = dict.fromkeys((*first, *rungs(space, self._baseline, top, is_legal), *singles))
         return [cell for cell in wanted if self._is_new(cell)]
 
-    def _rank(self, cell: Cell, top: Cell | None) -> tuple[bool, int]:
-        """Return what orders an option alone: whether it changes the training, then how far it is from `top`.
-
-        A report answers first what is to be had without changing what is trained; a search for the front of
-        all set-ups, whatever they change, may have tried few of those.
-        """
-        changes = self._asker.legal.verdict(cell).changes
-        distance = 0 if top is None else sum(a != b for a, b in zip(cell, top, strict=True))
-        return bool(changes), distance
+    def _changes(self, cell: Cell) -> bool:
+        """Tell whether a cell changes more than speed and memory."""
+        return bool(self._asker.legal.verdict(cell).changes)
 
     def _is_new(self, cell: Cell) -> bool:
         if self._asker.is_tried(cell):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -14,7 +14,8 @@ from memsweep.record.asked import Origin
 from memsweep.search.proposal import Proposal
 from memsweep.search.space import Cell, Space
 from memsweep.search.verdict import Verdict
-from memsweep.study.ladder import Ladder, alone, rungs
+from memsweep.study import ladder
+from memsweep.study.ladder import alone, rungs
 
 PARSER = OverridesParser.create()
 SPACE = Space(
@@ -77,35 +78,39 @@ def test_where_there_is_no_way_up_the_ladder_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "first"),
-    [({"lora": ("trained parameters",)}, "bfd"), ({"bfd": ("batch",)}, "lora"), ({}, "lora")],
+    ("changes", "expected"),
+    [
+        pytest.param({"lora": ("trained parameters",)}, [{"bfd"}, {"lora"}, {"lora", "nf4"}], id="changes"),
+        pytest.param({}, [{"lora"}, {"lora", "nf4"}, {"bfd"}], id="changes nothing"),
+    ],
 )
-def test_what_leaves_the_training_as_it_is_is_tried_alone_first(
-    changes: Mapping[str, tuple[str, ...]], first: str
+def test_what_leaves_the_training_as_it_is_comes_before_a_best_combination_that_does_not(
+    changes: Mapping[str, tuple[str, ...]], expected: list[set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Cell] = []
+    tried: list[Cell] = []
 
     def verdict(cell: Cell) -> Verdict:
-        return Verdict(
-            changes=tuple(change for label in cell for change in changes.get(str(label), ())),
-            requested_hash=str(cell),
-        )
+        found = [change for label in cell for change in changes.get(str(label), ())]
+        return Verdict(changes=tuple(found), requested_hash=str(cell))
 
     def of_cell(cell: Cell) -> Proposal:
-        asked.append(cell)
+        tried.append(cell)
         trial: Any = None
         return Proposal(overrides=(), parameters={}, inside={}, verdict=verdict(cell), trial=trial)
 
-    asker = SimpleNamespace(
+    asker: Any = SimpleNamespace(
         space=SPACE,
         is_legal=is_legal,
-        is_tried=lambda cell: False,
+        is_tried=tried.__contains__,
         legal=SimpleNamespace(verdict=verdict),
         of_cell=of_cell,
     )
-    book = SimpleNamespace(front=(), study=SimpleNamespace(objectives={}), same_request=lambda request: None)
+    top = SimpleNamespace(parameters={p.key: label for p, label in zip(SPACE.parameters, TOP, strict=True)})
+    monkeypatch.setattr(ladder, "best", lambda front, study: top)
+    book: Any = SimpleNamespace(front=(), study=None, same_request=lambda request: None)
+    climbing = ladder.Ladder(asker, book, BASELINE, n_reserved=3)
 
-    proposal = Ladder(cast(Any, asker), cast(Any, book), BASELINE, n_reserved=2).next(2)
+    proposals = [climbing.next(n_left) for n_left in (4, 3, 2, 1)]
 
-    assert changed(asked) == [{first}]
-    assert proposal is not None and proposal.origin is Origin.LADDER
+    assert changed(tried) == expected
+    assert [proposal and proposal.origin for proposal in proposals] == [None, *[Origin.LADDER] * 3]

@@ -1,6 +1,6 @@
 """Runs all proofs, one after the other, and goes on after one that fails.
 
-    python benchmarks/all.py                       what `make bench` runs: an hour on two quiet cores
+    python benchmarks/all.py                       what `make bench` runs: an hour or more
     python benchmarks/all.py token_truth           one of them, or several; or another_process, long_life
 
 Exit code 1 when a bar of any did not hold.  Nothing else should run on the machine meanwhile.

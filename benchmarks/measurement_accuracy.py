@@ -41,7 +41,7 @@ MEDIAN_SHARE, WORST_SHARE, TIMES_LONGER = 0.03, 0.06, 10
 NEVER_SETTLED = 1e-9
 
 FIRST_PASSES = 100
-"""Timed passes of a long trial: ten times what a short one takes where its passes agree."""
+"""Timed passes of a long trial; a longer one runs where the short one took more than a tenth of them."""
 
 
 @dataclass(frozen=True, slots=True)
